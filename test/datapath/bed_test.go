@@ -4,22 +4,16 @@ package datapath
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
-
-// patience bounds each wait for a state. Nothing waits that long on purpose.
-const patience = 60 * time.Second
 
 // bed is three joined clusters with all that carries their packets.
 type bed struct {
@@ -34,7 +28,9 @@ var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north":
 
 // newBed starts clusters, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string, networks bool) *bed {
-	b := &bed{mode: mode, networks: networks, programs: os.Getenv(programsVariable)}
+	folder, err := programs.Folder()
+	must(t, err)
+	b := &bed{mode: mode, networks: networks, programs: folder}
 	options := make([]controlplane.Options, 0, len(zones))
 	for _, name := range []string{"east", "west", "north"} {
 		options = append(options, controlplane.Options{
@@ -76,15 +72,12 @@ func (b *bed) namespace(t testing.TB) string {
 
 func (b *bed) createNamespace(t testing.TB, name string) {
 	for _, c := range b.all() {
-		_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-			metav1.CreateOptions{})
-		must(t, err)
+		c.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
 }
 
 // As all packages wait, fail and run programs.
 var (
-	start      = controlplanetest.Run
 	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually
 	must       = controlplanetest.Must

@@ -3,17 +3,13 @@
 package datapath
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"os/exec"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,19 +22,15 @@ import (
 const lossless = 15 * time.Second
 
 // connect makes connections from the pod, each of which resolves the name anew.
-func (p *pod) connect(t testing.TB, count int, network, address string) tally.Attempts {
-	counted, err := p.tryConnect(t.Context(), count, network, address, "-timeout", lossless.String())
-	must(t, err)
-	return counted
-}
-
-func (p *pod) tryConnect(ctx context.Context, count int, network, address string, flags ...string) (made tally.Attempts, err error) {
-	args := append([]string{"connect", "-network", network, "-count", strconv.Itoa(count)}, flags...)
-	out, err := p.command(ctx, p.cluster.bed.program("pod"), append(args, address)...)
+func (p *pod) connect(ctx context.Context, count int, timeout time.Duration, network, address string) (
+	tally.Attempts, error,
+) {
+	out, err := p.command(ctx, p.cluster.bed.program("pod"), "connect", "-network", network, "-timeout", timeout.String(),
+		"-count", strconv.Itoa(count), address)
 	if err != nil {
 		return nil, err
 	}
-	return made, json.Unmarshal([]byte(out), &made)
+	return tally.Read(out)
 }
 
 // settled waits until exactly these pods answer, and none of the connections is lost. It returns how long that took.
@@ -46,7 +38,7 @@ func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Du
 	want := identities(by)
 	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network),
 		func(ctx context.Context) error {
-			counted, err := p.tryConnect(ctx, 12*len(by), network, address, "-timeout", "5s")
+			counted, err := p.connect(ctx, 12*len(by), 5*time.Second, network, address)
 			if err == nil && (counted.Lost() > 0 || !slices.Equal(counted.Who(), want)) {
 				err = fmt.Errorf("%s answered: %v", counted, counted.Who())
 			}
@@ -67,7 +59,8 @@ func identities(pods []*pod) (who []string) {
 func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*pod) tally.Attempts {
 	t.Helper()
 	p.settled(t, network, address, by...)
-	counted := p.connect(t, count, network, address)
+	counted, err := p.connect(t.Context(), count, lossless, network, address)
+	must(t, err)
 	t.Logf("%s at %s over %s: %s", p.identity(), address, network, counted)
 	if counted.Lost() > 0 || !slices.Equal(counted.Who(), identities(by)) {
 		t.Errorf("connections were lost, or others answered than %v: %v", identities(by), counted.Answers())
@@ -75,101 +68,44 @@ func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*p
 	return counted
 }
 
-// stream is a client that goes on, and what it has seen.
-type stream struct {
-	input  io.WriteCloser
-	client *exec.Cmd
-	fresh  *sync.Cond
-	ended  chan struct{}
+// stream is a client that goes on. Its log has its attempts.
+type stream struct{ *process.Process }
 
-	mu       sync.Mutex
-	attempts tally.Attempts
-	err      error // why there will be no more
+// connecting makes connections from the pod, one after the other, or asks over one, until the test ends.
+func (p *pod) connecting(t testing.TB, timeout time.Duration, args ...string) *stream {
+	args = append([]string{"connect", "-timeout", timeout.String()}, args...)
+	return &stream{p.run(t, p.cluster.bed.program("pod"), args...)}
 }
 
-// stream starts a client whose attempts come as lines. Those that do not say when they began have ended when they come.
-func (p *pod) stream(t testing.TB, program string, args ...string) *stream {
-	line := p.Command(p.resolvConf, program, args...)
-	s := &stream{client: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
-	s.fresh = sync.NewCond(&s.mu)
-	var err error
-	s.input, err = s.client.StdinPipe()
+// since are the attempts from a time on: those that began then, or that ended if the client does not know more.
+func (s *stream) since(t testing.TB, start time.Time) tally.Attempts {
+	attempts, err := tally.Read(s.LogTail(math.MaxInt))
 	must(t, err)
-	output, err := s.client.StdoutPipe()
-	must(t, err)
-	must(t, process.StartTied(s.client))
-	go s.read(output)
-	t.Cleanup(s.stop)
-	return s
+	return slices.DeleteFunc(attempts, func(a tally.Attempt) bool { return a.At.Before(start) })
 }
 
-func (s *stream) read(output io.Reader) {
-	defer close(s.ended)
-	var err error
-	for scanner := bufio.NewScanner(output); scanner.Scan() && err == nil; {
-		attempt := tally.Attempt{At: time.Now()}
-		if err = json.Unmarshal(scanner.Bytes(), &attempt); err == nil {
-			s.mu.Lock()
-			s.attempts = append(s.attempts, attempt)
-			s.mu.Unlock()
-			s.fresh.Broadcast()
-		}
-	}
-	if err == nil {
-		err = fmt.Errorf("the client ended: %w", io.EOF)
-	}
-	s.mu.Lock()
-	s.err = err
-	s.mu.Unlock()
-	s.fresh.Broadcast()
-}
-
-// stop ends the client. What it has seen stays.
-func (s *stream) stop() {
-	_ = s.client.Process.Kill()
-	<-s.ended
-	_ = s.client.Wait()
-}
-
-// since are the attempts that began at or after a time.
-func (s *stream) since(start time.Time) tally.Attempts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first, _ := slices.BinarySearchFunc(s.attempts, start,
-		func(a tally.Attempt, start time.Time) int { return a.At.Compare(start) })
-	return slices.Clone(s.attempts[first:])
-}
-
-// next is the first attempt from the given index on.
-func (s *stream) next(t testing.TB, index int) tally.Attempt {
+// next are so many attempts from now on, or some more.
+func (s *stream) next(t testing.TB, count int) (attempts tally.Attempts) {
 	t.Helper()
-	stop := time.AfterFunc(patience, s.stop)
-	defer stop.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.attempts) <= index {
-		if s.err != nil {
-			t.Fatalf("attempt %d: %v", index, s.err)
+	now := time.Now()
+	eventually(t, fmt.Sprintf("%d attempts", count), func(context.Context) error {
+		if attempts = s.since(t, now); len(attempts) < count {
+			return fmt.Errorf("there are %d", len(attempts))
 		}
-		s.fresh.Wait()
-	}
-	return s.attempts[index]
+		return nil
+	})
+	return attempts
 }
 
-// watch makes connections from the pod, one after the other, until the test ends.
-func (p *pod) watch(t testing.TB, network, address string) *stream {
-	return p.watchWithin(t, lossless, network, address)
-}
-
-// watchWithin is watch for connections that may be lost: they end after a time.
-func (p *pod) watchWithin(t testing.TB, timeout time.Duration, network, address string) *stream {
-	return p.stream(t, p.cluster.bed.program("pod"), "watch", "-network", network, "-timeout", timeout.String(), address)
+// watch makes connections, one after the other, that end after a time.
+func (p *pod) watch(t testing.TB, timeout time.Duration, address string) *stream {
+	return p.connecting(t, timeout, "-network", "tcp4", address)
 }
 
 // intact fails if a connection since a time was lost while something was done.
 func (s *stream) intact(t testing.TB, since time.Time, what string) {
 	t.Helper()
-	counted := s.since(since)
+	counted := s.since(t, since)
 	t.Logf("%s: %s, in %s", what, counted, seconds(time.Since(since)))
 	if counted.Lost() > 0 {
 		t.Errorf("%s: connections were lost", what)
@@ -188,7 +124,7 @@ const enough = 150
 func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Duration {
 	var since time.Duration
 	eventually(t, fmt.Sprintf("only %v to answer", clusters), func(context.Context) error {
-		attempts := s.since(start)
+		attempts := s.since(t, start)
 		begin := len(attempts) // of the calm
 		first := map[string]int{}
 		for ; begin > 0; begin-- {
@@ -212,41 +148,23 @@ func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Du
 	return since
 }
 
-// connection is one that stays open, or a socket whose datagrams are one flow.
-type connection struct {
-	*stream
-	asked int
-}
-
-// ask asks over the connection who is there.
-func (c *connection) ask(t testing.TB) tally.Attempt {
-	c.asked++
-	_, err := io.WriteString(c.input, "\n")
-	must(t, err)
-	return c.next(t, c.asked)
-}
-
-// stays fails if questions over the connection are answered by another cluster, or by none.
-func (c *connection) stays(t testing.TB, cluster *cluster, what string) {
+// stays fails if questions over an open connection are answered by another cluster, or by none.
+func (s *stream) stays(t testing.TB, cluster *cluster, what string) {
 	t.Helper()
-	var asked tally.Attempts
-	for range 50 {
-		asked = append(asked, c.ask(t))
-	}
-	if asked.Clusters()[cluster.Name()] != 50 {
-		t.Errorf("%s: 50 questions over an open connection to %s: %s", what, cluster.Name(), asked)
+	if asked := s.next(t, 50); asked.Clusters()[cluster.Name()] != len(asked) {
+		t.Errorf("%s: questions over an open connection to %s: %s", what, cluster.Name(), asked)
 	}
 }
 
-// keepWith opens connections until one is answered by the cluster.
-func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) *connection {
+// keepWith opens connections, or sockets whose datagrams are one flow, until one is answered by the cluster.
+func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) *stream {
 	t.Helper()
 	for range 100 {
-		c := &connection{stream: p.stream(t, p.cluster.bed.program("pod"), "keep", "-network", network, "-timeout", lossless.String(), address)}
-		if strings.HasPrefix(c.next(t, 0).Who, cluster.Name()+"/") {
-			return c
+		s := p.connecting(t, lossless, "-network", network, "-keep", address)
+		if s.next(t, 1).Clusters()[cluster.Name()] > 0 {
+			return s
 		}
-		c.stop()
+		must(t, s.Kill())
 	}
 	t.Fatalf("none of 100 connections to %s was answered by %s", address, cluster.Name())
 	return nil

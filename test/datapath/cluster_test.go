@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
@@ -94,19 +95,16 @@ func (c *cluster) startNodes(t testing.TB) {
 	must(t, err)
 	for i := range nodes.Items {
 		object := &nodes.Items[i]
-		var addresses []netip.Addr
+		n := &node{name: object.Name}
 		for _, address := range object.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {
-				addresses = append(addresses, netip.MustParseAddr(address.Address))
+				n.addresses = append(n.addresses, netip.MustParseAddr(address.Address))
 			}
 		}
-		var ranges []netip.Prefix
 		for _, text := range object.Spec.PodCIDRs {
-			ranges = append(ranges, netip.MustParsePrefix(text))
+			n.pods = append(n.pods, netip.MustParsePrefix(text))
 		}
-		n := &node{
-			name: object.Name, addresses: addresses, pods: ranges, Namespace: c.attach(t, c.uplink, addresses, ranges...),
-		}
+		n.Namespace = c.attach(t, c.uplink, n.addresses, n.pods...)
 		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember
 		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
 		// kube-proxy v1.36.3 forgets flows of UDP alone.
@@ -115,7 +113,7 @@ func (c *cluster) startNodes(t testing.TB) {
 		if c.bed.networks {
 			masquerade(t, n)
 			if len(c.nodes) == 0 {
-				c.addAddresses(t, n, addresses[0])
+				c.addAddresses(t, n)
 			}
 			flags = append(flags, "--nodeport-addresses="+controlplane.Joined(c.reached))
 		}
@@ -147,9 +145,7 @@ func (c *cluster) tellZone(t testing.TB, n *node) {
 	node, err := c.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
 	must(t, err)
 	for _, zone := range []string{"null", strconv.Quote(node.Labels[corev1.LabelTopologyZone])} {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, corev1.LabelTopologyZone, zone)
-		_, err = c.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		must(t, err)
+		c.patch(t, "nodes.v1.", "", n.name, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, corev1.LabelTopologyZone, zone))
 	}
 }
 
@@ -187,7 +183,7 @@ func (c *cluster) startDNS(t testing.TB) {
 	services[3] = 10
 	c.dns = netip.AddrFrom4(services).String()
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
-	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", labels: map[string]string{"app": "coredns"}})
+	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", app: "coredns"})
 	p.run(t, c.bed.program("coredns"), "-conf",
 		c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential, filepath.Join(c.Directory(), "hosts"))))
 	c.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system}, spec: {
@@ -202,14 +198,21 @@ func (c *cluster) apply(t testing.TB, objects string) {
 	})
 }
 
+// patch merges a text into an object of a RESOURCE.VERSION.GROUP.
+func (c *cluster) patch(t testing.TB, resource, namespace, name, text string, subresources ...string) {
+	what, _ := schema.ParseResourceArg(resource)
+	_, err := c.Dynamic().Resource(*what).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(text),
+		metav1.PatchOptions{}, subresources...)
+	must(t, err)
+}
+
 // startControllers starts a replica of the controller in a pod on each node.
 func (c *cluster) startControllers(t testing.TB) {
 	c.offerCanaries(t)
 	credential := c.writeCredential(t, system, "clusterset-controller")
 	for node := range c.nodes {
 		p := c.pod(t, podSpec{
-			namespace: system, name: fmt.Sprintf("clusterset-controller-%d", node), node: node,
-			labels: map[string]string{"app": "clusterset-controller"},
+			namespace: system, name: fmt.Sprintf("clusterset-controller-%d", node), node: node, app: "clusterset-controller",
 		})
 		spec := p.spec(c.bed.program("clusterset-controller"),
 			"--cluster-id="+c.Name(), "--kubeconfig="+credential,

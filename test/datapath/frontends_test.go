@@ -16,13 +16,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
@@ -112,7 +108,8 @@ func frontends(t *testing.T, b *bed) {
 	// Each address counts as one endpoint, as does the node of west.
 	const count = 900
 	addresses := l.connections(t, "balanced", func() {
-		if counted := client.connect(t, count, "tcp4", balanced.at(80)); counted.Lost() > 0 {
+		counted, err := client.connect(t.Context(), count, lossless, "tcp4", balanced.at(80))
+		if must(t, err); counted.Lost() > 0 {
 			t.Errorf("connections were lost: %s", counted)
 		}
 	})
@@ -123,7 +120,7 @@ func frontends(t *testing.T, b *bed) {
 		}
 	}
 
-	watched := client.watch(t, "tcp4", balanced.at(80))
+	watched := client.watch(t, lossless, balanced.at(80))
 	watched.only(t, time.Now(), "east", "west")
 	// change has the load balancer, by a name, and the Gateways one address each.
 	change := func(at int) {
@@ -134,7 +131,7 @@ func frontends(t *testing.T, b *bed) {
 			to, other := l.pairs[name][at], l.pairs[name][1-at]
 			eventually(t, fmt.Sprintf("%s is reached at %s alone", s.name, to), func(ctx context.Context) error {
 				var err error
-				addresses := l.connections(t, name, func() { _, err = client.tryConnect(ctx, 30, "tcp4", s.at(80)) })
+				addresses := l.connections(t, name, func() { _, err = client.connect(ctx, 30, 2*time.Second, "tcp4", s.at(80)) })
 				if err == nil && (addresses[to] == 0 || addresses[other] > 0) {
 					err = errors.New(fmt.Sprint(addresses))
 				}
@@ -157,9 +154,8 @@ func frontends(t *testing.T, b *bed) {
 // balancer is a host beside the nodes of a cluster with the addresses of a load balancer and of Gateways, whose nginx
 // passes connections on to pods. The test writes what is known of it in the API.
 type balancer struct {
-	*network.Namespace
-	cluster *cluster
-	log     string
+	*pod // of the network alone
+	log  string
 	// pairs are two addresses for the load balancer and for each Gateway, by its name. They always work.
 	pairs map[string][]netip.Addr
 }
@@ -181,12 +177,13 @@ server { listen CLUSTERS1:443; listen CLUSTERS2:443; proxy_pass $secure; ssl_pre
 
 // balance makes a balancer for pods of services, with both of its addresses in the API, and starts its nginx.
 func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
-	folder := t.TempDir()
-	l := &balancer{cluster: c, log: filepath.Join(folder, "connections.log"), pairs: map[string][]netip.Addr{}}
 	base := c.reached[0].Masked().Addr().As4()
 	base[2] = 200 // far from the router and the nodes
 	own := netip.AddrFrom4(base)
-	l.Namespace = c.attach(t, c.uplink, []netip.Addr{own})
+	l := &balancer{pairs: map[string][]netip.Addr{}, pod: &pod{
+		cluster: c, namespace: "shop", name: "balancer", addresses: []netip.Addr{own},
+		Namespace: c.attach(t, c.uplink, []netip.Addr{own}),
+	}}
 	balanced, err := c.CoreV1().Services("shop").Get(t.Context(), "balanced", metav1.GetOptions{})
 	must(t, err)
 	replacements := []string{
@@ -206,42 +203,33 @@ func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
 			replacements = append(replacements, fmt.Sprintf("%s%d:", strings.ToUpper(name), i+1), address.String()+":")
 		}
 	}
-	config := filepath.Join(folder, "nginx.conf")
-	must(t, os.WriteFile(config, []byte(strings.NewReplacer(replacements...).Replace(streams)), 0o600))
-	start(t, l.In("", process.Spec{
-		Name: "nginx of " + c.Name(), Path: "nginx", LogFile: filepath.Join(folder, "nginx.log"),
-		Args: []string{
-			"-p", folder, "-c", config, "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;",
-		},
-	}))
+	l.log = filepath.Join(l.nginx(t, strings.NewReplacer(replacements...).Replace(streams)), "connections.log")
 	l.publish(t, fmt.Sprintf(`[{"ip":%q},{"ip":%q}]`, l.pairs["balanced"][0], l.pairs["balanced"][1]), 0)
-	for resource, gateways := range map[string][]string{
-		"tcproutes/queue": {"plain", "tcp"}, "udproutes/queue": {"plain", "udp"},
-		"tlsroutes/db": {"clusters", "tls"}, "tlsroutes/cache": {"clusters", "tls"},
+	for route, gateway := range map[[2]string][2]string{
+		{"tcproutes", "queue"}: {"plain", "tcp"}, {"udproutes", "queue"}: {"plain", "udp"},
+		{"tlsroutes", "db"}: {"clusters", "tls"}, {"tlsroutes", "cache"}: {"clusters", "tls"},
 	} {
-		l.setStatus(t, "gateway.networking.k8s.io/v1", resource, fmt.Sprintf(`{"parents":[{"parentRef":{"name":%q,"sectionName":%q},
-"controllerName":"example.org/nginx","conditions":[{"type":"Accepted","status":"True"}]}]}`, gateways[0], gateways[1]))
+		l.setStatus(t, route[0]+gatewayAPI, route[1], fmt.Sprintf(`{"parents":[{"parentRef":{"name":%q,"sectionName":%q},
+"controllerName":"example.org/nginx","conditions":[{"type":"Accepted","status":"True"}]}]}`, gateway[0], gateway[1]))
 	}
 	return l
 }
 
+// gatewayAPI is its version and group.
+const gatewayAPI = ".v1.gateway.networking.k8s.io"
+
 // publish writes the status of the load balancer, and gives the Gateways one of their addresses.
 func (l *balancer) publish(t testing.TB, ingress string, at int) {
-	l.setStatus(t, "v1", "services/balanced", `{"loadBalancer":{"ingress":`+ingress+`}}`)
+	l.setStatus(t, "services.v1.", "balanced", `{"loadBalancer":{"ingress":`+ingress+`}}`)
 	for _, gateway := range []string{"plain", "clusters"} {
-		l.setStatus(t, "gateway.networking.k8s.io/v1", "gateways/"+gateway,
+		l.setStatus(t, "gateways"+gatewayAPI, gateway,
 			fmt.Sprintf(`{"addresses":[{"type":"IPAddress","value":%q}]}`, l.pairs[gateway][at]))
 	}
 }
 
 // setStatus writes fields of the status of an object in the namespace shop.
-func (l *balancer) setStatus(t testing.TB, version, object, status string) {
-	group, err := schema.ParseGroupVersion(version)
-	must(t, err)
-	resource, name, _ := strings.Cut(object, "/")
-	_, err = l.cluster.Dynamic().Resource(group.WithResource(resource)).Namespace("shop").Patch(t.Context(), name,
-		types.MergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status")
-	must(t, err)
+func (l *balancer) setStatus(t testing.TB, resource, name, status string) {
+	l.cluster.patch(t, resource, "shop", name, `{"status":`+status+`}`, "status")
 }
 
 // connections counts the connections to each address of a load balancer or Gateway that end while a function runs.

@@ -30,9 +30,7 @@ func ingress(t *testing.T, b *bed) {
 		documented(t, "use/ingress.md", "name: "+derived+"\n")
 	}
 	proxy := b.north.pod(t, podSpec{namespace: s.namespace, name: "nginx"})
-	proxy.run(t, "nginx", "-p", t.TempDir(), "-c",
-		b.north.writeFile(t, "nginx.conf", documented(t, "use/ingress.md", "proxy_pass http:")), "-e", "stderr", "-g",
-		"daemon off; master_process off; pid nginx.pid;")
+	proxy.nginx(t, documented(t, "use/ingress.md", "proxy_pass http:"))
 	url := "http://" + proxy.addresses[0].String() + "/jack"
 	answer := func(clusters ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -52,13 +50,21 @@ func ingress(t *testing.T, b *bed) {
 	}
 }
 
+// nginx starts an nginx of Debian's in the pod, with a configuration, and returns its folder.
+func (p *pod) nginx(t testing.TB, configuration string) (folder string) {
+	folder = t.TempDir()
+	p.run(t, "nginx", "-p", folder, "-c", p.cluster.writeFile(t, p.name+".conf", configuration), "-e", "stderr", "-g",
+		"daemon off; master_process off; pid nginx.pid;")
+	return folder
+}
+
 // deployJack has east and west export the Service of the documentation's example, and north import it.
 func (b *bed) deployJack(t *testing.T) (s service, east, client *pod) {
 	s = service{namespace: "jack", name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)}}
 	b.createNamespace(t, s.namespace)
 	east = b.east.deploy(t, s, 1, "http:8080")[0]
 	b.west.deploy(t, s, 1, "http:8080")
-	b.north.awaitEndpoints(t, s, 2)
+	b.north.awaitEndpoints(t, s, 2, nil)
 	return s, east, b.north.client(t, s.namespace, 0)
 }
 

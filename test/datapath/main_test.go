@@ -5,7 +5,6 @@ package datapath
 import (
 	"context"
 	"net/netip"
-	"os"
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
@@ -13,9 +12,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
 )
-
-// programsVariable tells the test inside the sandbox where the programs are that the one outside has built.
-const programsVariable = "CLUSTERSET_DNS_PROGRAMS"
 
 // apiAddress is where the API servers are reached from nodes and pods: an address for documentation (RFC 5737).
 var apiAddress = netip.MustParseAddr("192.0.2.1")
@@ -30,23 +26,17 @@ func outside() (clean func(), err error) {
 	if _, err := assets.Ensure(); err != nil {
 		return nil, err
 	}
-	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
-	if err != nil {
-		return nil, err
-	}
-	return func() {}, os.Setenv(programsVariable, folder)
+	_, err = programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
+	return func() {}, err
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl",
+	if router, err = sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl",
 		"nginx"); err != nil {
 		return err
 	}
 	// Locks and sockets of the machine's own programs, and what Debian's nginx writes.
 	if err := sandbox.Empty("/run", "/var/lib/nginx", "/var/log/nginx"); err != nil {
-		return err
-	}
-	if router, err = network.Own(); err != nil {
 		return err
 	}
 	return router.AddAddress(apiAddress)

@@ -3,19 +3,15 @@
 package datapath
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
@@ -23,7 +19,6 @@ import (
 var acrossNetworks = []story{
 	{"share the load", shareTheLoad},
 	{"ports", ports},
-	{"dual stack", dualStack},
 	{"a pod, and a node, are not ready", failures},
 	{"drain", drain},
 	{"path between nodes is cut", podNetworkCut},
@@ -98,10 +93,10 @@ func (c *cluster) manyAddresses() (addresses []netip.Addr) {
 }
 
 // addAddresses gives the first node the addresses of nodes that do not exist, before its kube-proxy starts.
-func (c *cluster) addAddresses(t testing.TB, n *node, by netip.Addr) {
+func (c *cluster) addAddresses(t testing.TB, n *node) {
 	addresses := c.manyAddresses()
 	must(t, n.AddAddress(addresses...))
-	must(t, c.uplink.Route(by, netip.PrefixFrom(addresses[0], 25).Masked()))
+	must(t, c.uplink.Route(n.addresses[0], netip.PrefixFrom(addresses[0], 25).Masked()))
 }
 
 // addNodes makes the objects of these nodes, and returns the names of all, that of the first node before them.
@@ -128,7 +123,7 @@ func failures(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "failing", ports: http80}
 	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 1)
 	client := b.north.client(t, s.namespace, 0)
-	watched := client.watchWithin(t, 300*time.Millisecond, "tcp4", s.at(80))
+	watched := client.watch(t, 300*time.Millisecond, s.at(80))
 	watched.only(t, time.Now(), "east", "west")
 	client.settled(t, "tcp4", s.at(80), slices.Concat(east, west)...)
 	setNode := func(ready bool) { must(t, b.east.SetNodeReady(t.Context(), b.east.nodes[0].name, ready)) }
@@ -151,7 +146,7 @@ func failures(t *testing.T, b *bed) {
 			took = watched.only(t, begin, step.only...)
 		}
 		took = max(took, client.settled(t, "tcp4", s.at(80), step.by...))
-		counted := watched.since(begin)
+		counted := watched.since(t, begin)
 		t.Logf("%s: after %s, %s", step.name, seconds(took), counted)
 		if counted.Lost() > 0 && step.only == nil {
 			t.Errorf("%s: connections were lost", step.name)
@@ -161,11 +156,8 @@ func failures(t *testing.T, b *bed) {
 
 // terminate deletes the pod, which goes on serving.
 func (p *pod) terminate(t testing.TB) {
-	pods := p.cluster.CoreV1().Pods(p.namespace)
-	_, err := pods.Patch(t.Context(), p.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.org/serves"]}}`),
-		metav1.PatchOptions{})
-	must(t, err)
-	must(t, pods.Delete(t.Context(), p.name, metav1.DeleteOptions{}))
+	p.cluster.patch(t, "pods.v1.", p.namespace, p.name, `{"metadata":{"finalizers":["example.org/serves"]}}`)
+	must(t, p.cluster.CoreV1().Pods(p.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{}))
 }
 
 // setNetwork restarts the controllers of the cluster, one after the other, with another flag --network.
@@ -177,27 +169,6 @@ func (c *cluster) setNetwork(t testing.TB, network string) {
 	}
 }
 
-// awaitImported waits until the cluster has imported endpoints of another one in a range.
-func (c *cluster) awaitImported(t testing.TB, s service, from *cluster, in netip.Prefix) {
-	eventually(t, fmt.Sprintf("endpoints of %s in %s", from.Name(), c.Name()), func(ctx context.Context) error {
-		endpoints, err := clusterset.Imported(ctx, c, s.namespace, s.name)
-		found := 0
-		for _, each := range endpoints {
-			address, is := strings.CutPrefix(strings.TrimRight(each, "~-"), from.Name()+"/")
-			if !is {
-				continue
-			}
-			if found++; !in.Contains(netip.MustParseAddr(address)) {
-				return fmt.Errorf("it has %v", endpoints)
-			}
-		}
-		if err == nil && found == 0 {
-			err = fmt.Errorf("there are none among %v", endpoints)
-		}
-		return err
-	})
-}
-
 // changeNetwork: north moves to the network of east, whose pods reach its own, and back, and nothing is lost. West stays
 // apart.
 func changeNetwork(t *testing.T, b *bed) {
@@ -206,7 +177,8 @@ func changeNetwork(t *testing.T, b *bed) {
 	for _, c := range b.all() {
 		pods = append(pods, c.deploy(t, s, 2)...)
 	}
-	counted, err := b.west.client(t, s.namespace, 1).tryConnect(t.Context(), 5, "tcp4", pods[4].addresses[0].String()+":8080")
+	direct := pods[4].addresses[0].String() + ":8080"
+	counted, err := b.west.client(t, s.namespace, 1).connect(t.Context(), 5, 2*time.Second, "tcp4", direct)
 	must(t, err)
 	if len(counted.Who()) > 0 {
 		t.Errorf("pods of west reach pods of north: %s", counted)
@@ -216,11 +188,11 @@ func changeNetwork(t *testing.T, b *bed) {
 			must(t, router.Route(gateway, c.Options().PodCIDRs[i]))
 		}
 	}
-	clients, watched, open := map[*cluster]*pod{}, map[*cluster]*stream{}, map[*cluster]*connection{}
+	clients, watched, open := map[*cluster]*pod{}, map[*cluster]*stream{}, map[*cluster]*stream{}
 	for _, c := range b.all() {
 		clients[c] = c.client(t, s.namespace, 0)
 		clients[c].settled(t, "tcp4", s.at(80), pods...)
-		watched[c] = clients[c].watch(t, "tcp4", s.at(80))
+		watched[c] = clients[c].watch(t, lossless, s.at(80))
 		open[c] = clients[c].keepWith(t, b.north, "tcp4", s.at(80))
 	}
 	for _, step := range []struct {
@@ -233,10 +205,10 @@ func changeNetwork(t *testing.T, b *bed) {
 	} {
 		begin := time.Now()
 		b.north.setNetwork(t, step.network)
-		b.east.awaitImported(t, s, b.north, step.ranges(b.north)[0])
-		b.north.awaitImported(t, s, b.east, step.ranges(b.east)[0])
-		b.west.awaitImported(t, s, b.north, b.north.reached[0])
-		b.north.awaitImported(t, s, b.west, b.west.reached[0])
+		type ranges = map[*cluster][]netip.Prefix
+		b.east.awaitEndpoints(t, s, len(pods), ranges{b.north: step.ranges(b.north), b.west: b.west.reached})
+		b.north.awaitEndpoints(t, s, len(pods), ranges{b.east: step.ranges(b.east), b.west: b.west.reached})
+		b.west.awaitEndpoints(t, s, len(pods), ranges{b.north: b.north.reached, b.east: b.east.reached})
 		for _, c := range b.all() {
 			watched[c].only(t, time.Now(), "east", "west", "north")
 			what := fmt.Sprintf("north moves to network %s, from %s", step.network, c.Name())

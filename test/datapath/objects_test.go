@@ -5,6 +5,7 @@ package datapath
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +55,7 @@ func (c *cluster) pods(t testing.TB, s service, count int, serve ...string) []*p
 	made := make([]*pod, count)
 	for i := range made {
 		made[i] = c.pod(t, podSpec{
-			namespace: s.namespace, name: fmt.Sprintf("%s-%d", s.name, i), labels: map[string]string{"app": s.name},
-			node: i % len(c.nodes), serve: serve,
+			namespace: s.namespace, name: fmt.Sprintf("%s-%d", s.name, i), app: s.name, node: i % len(c.nodes), serve: serve,
 		})
 	}
 	return made
@@ -84,10 +84,6 @@ func (c *cluster) export(t testing.TB, s service) {
 		Spec: v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	eventually(t, "import of "+s.name, func(ctx context.Context) error {
-		_, err := c.mcs.MulticlusterV1beta1().ServiceImports(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
-		return err
-	})
 }
 
 // deploy starts pods and exports them.
@@ -102,13 +98,20 @@ func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
 	return c.pod(t, podSpec{namespace: namespace, name: fmt.Sprintf("client-%d", node), node: node})
 }
 
-// awaitEndpoints waits until the import has so many ready endpoints in the cluster.
-func (c *cluster) awaitEndpoints(t testing.TB, s service, count int) {
+// awaitEndpoints waits until the import has so many ready endpoints in the cluster, those of some clusters in their ranges.
+func (c *cluster) awaitEndpoints(t testing.TB, s service, count int, ranges map[*cluster][]netip.Prefix) {
 	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
 		endpoints, err := clusterset.Imported(ctx, c, s.namespace, s.name)
 		ready := slices.DeleteFunc(slices.Clone(endpoints), func(each string) bool { return strings.TrimRight(each, "~-") != each })
 		if err == nil && len(ready) != count {
 			err = fmt.Errorf("%d are ready, want %d: %v", len(ready), count, endpoints)
+		}
+		for from, in := range ranges {
+			for _, each := range ready {
+				if address, is := strings.CutPrefix(each, from.Name()+"/"); is && !in[0].Contains(netip.MustParseAddr(address)) {
+					err = fmt.Errorf("those of %s are to be in %s: %v", from.Name(), in[0], endpoints)
+				}
+			}
 		}
 		return err
 	})

@@ -3,7 +3,6 @@
 package datapath
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -15,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
 // pod is a Pod of the API, and a network namespace that has its addresses.
@@ -35,47 +34,27 @@ type pod struct {
 }
 
 type podSpec struct {
-	namespace, name string
-	labels          map[string]string
+	namespace, name, app string // app is its label of that name
 	// node is the index of its node in the cluster.
 	node int
-	// subdomain makes its name the hostname of its endpoint.
+	// subdomain makes its name the hostname of its endpoints, if it is the name of the Service.
 	subdomain string
 	// serve is what its server listens to, such as "tcp:8080". Without it nothing runs in the pod at first.
 	serve []string
-}
-
-// restricted is what the Pod Security Standard of that name asks for, which the controller's namespace enforces.
-var restricted = corev1.SecurityContext{
-	AllowPrivilegeEscalation: ptr.To(false),
-	Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	RunAsNonRoot:             ptr.To(true),
-	SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 }
 
 // pod creates a Pod, waits for its addresses, and makes the namespace that has them. Once it returns, what it serves is
 // served.
 func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 	node := c.nodes[spec.node]
-	object := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: spec.namespace, Name: spec.name, Labels: spec.labels},
-		Spec: corev1.PodSpec{
-			NodeName:   node.name,
-			Containers: []corev1.Container{{Name: "pod", Image: "pod", SecurityContext: &restricted}},
-			Subdomain:  spec.subdomain,
-		},
-	}
-	if spec.subdomain != "" {
-		object.Spec.Hostname = spec.name
-	}
-	pods := c.CoreV1().Pods(spec.namespace)
-	eventually(t, "create pod "+spec.name, func(ctx context.Context) error {
-		_, err := pods.Create(ctx, object, metav1.CreateOptions{})
-		return err
-	})
+	// With what the Pod Security Standard restricted asks for, which the controller's namespace enforces.
+	c.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {namespace: %s, name: %s, labels: {app: %q}}, spec: {
+  nodeName: %s, hostname: %[2]s, subdomain: %[5]q, containers: [{name: pod, image: pod, securityContext: {
+    allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}}]}}`,
+		spec.namespace, spec.name, spec.app, node.name, spec.subdomain))
 	p := &pod{cluster: c, namespace: spec.namespace, name: spec.name}
 	eventually(t, "addresses of pod "+spec.name, func(ctx context.Context) error {
-		got, err := pods.Get(ctx, spec.name, metav1.GetOptions{})
+		got, err := c.CoreV1().Pods(spec.namespace).Get(ctx, spec.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -89,17 +68,11 @@ func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 		return nil
 	})
 	p.Namespace = c.attach(t, node.Namespace, p.addresses)
-	p.resolvConf = c.writeFile(t, "resolv.conf-"+spec.namespace, resolvConf(spec.namespace, c.dns))
+	p.resolvConf = c.writeFile(t, "resolv.conf-"+spec.namespace, kubelet.ResolvConf(spec.namespace, c.dns))
 	if len(spec.serve) > 0 {
 		p.serve(t, spec.serve...)
 	}
 	return p
-}
-
-// resolvConf is what a kubelet gives to a pod whose dnsPolicy is ClusterFirst.
-func resolvConf(namespace, server string) string {
-	return fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n",
-		namespace, server)
 }
 
 // identity is how its server answers.
@@ -113,13 +86,16 @@ func (p *pod) spec(program string, args ...string) process.Spec {
 		Path:    program,
 		Args:    args,
 		Dir:     p.cluster.Directory(),
-		LogFile: filepath.Join(p.cluster.Directory(), fmt.Sprintf("%s-%s-%d.log", p.namespace, p.name, p.runs)),
+		LogFile: filepath.Join(p.cluster.Directory(), fmt.Sprintf("%s-%s-%s-%d.log", p.namespace, p.name, p.addresses[0], p.runs)),
 	})
 }
 
 // run starts a program in the pod, which runs until the test ends.
 func (p *pod) run(t testing.TB, program string, args ...string) *process.Process {
-	return start(t, p.spec(program, args...))
+	started, err := process.Start(p.spec(program, args...))
+	must(t, err)
+	controlplanetest.End(t, started)
+	return started
 }
 
 // replica is a program in a pod that is started again a second after it ended, as a kubelet would.
@@ -187,19 +163,7 @@ func (p *pod) serve(t testing.TB, listeners ...string) {
 // command runs a program in the pod to its end.
 func (p *pod) command(ctx context.Context, program string, args ...string) (string, error) {
 	line := p.Command(p.resolvConf, program, args...)
-	command := exec.Command(line[0], line[1:]...)
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := process.StartTied(command); err != nil {
-		return "", err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
-	defer stop()
-	if err := command.Wait(); err != nil {
-		return stdout.String(), fmt.Errorf("%s %v in %s: %w: %s", filepath.Base(program), args, p.identity(), err,
-			stderr.String())
-	}
-	return stdout.String(), nil
+	return process.Output(exec.CommandContext(ctx, line[0], line[1:]...))
 }
 
 // setReady makes the pod ready or not, as a readiness probe would, and returns when.

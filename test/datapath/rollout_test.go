@@ -13,9 +13,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
@@ -26,39 +26,34 @@ func TestRollouts(t *testing.T) {
 	}
 	b := newBed(t, "nftables", false)
 	t.Run("gateway", func(t *testing.T) { haproxy(t, b) })
-	t.Run("a version, cluster by cluster", func(t *testing.T) { rollOut(t, b) })
-	t.Run("clusters, one by one", func(t *testing.T) { upgradeClusters(t, b) })
+	t.Run("a version, cluster by cluster", func(t *testing.T) {
+		oneByOne(t, b, false, func(s service, leaves, _ *cluster, away bool) {
+			leaves.patchExport(t, s, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationSaturated,
+				map[bool]string{true: `"true"`, false: "null"}[away])
+		}, b.north, b.east)
+	})
+	t.Run("clusters, one by one", func(t *testing.T) {
+		oneByOne(t, b, true, func(s service, leaves, stays *cluster, away bool) {
+			if !away {
+				leaves.awaitEndpoints(t, s, 4, nil)
+			}
+			for _, other := range []*cluster{stays, b.north} {
+				other.drain(t, leaves, away)
+			}
+		}, b.north)
+	})
 }
 
-// replace replaces the pods of a service in a cluster, as a Deployment of strategy Recreate does, or an eviction: all
-// are gone before new ones are ready.
-func (c *cluster) replace(t *testing.T, s service, old []*pod) {
-	for _, p := range old {
-		p.setReady(t, false)
-		now := int64(0)
-		must(t, c.CoreV1().Pods(s.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
-		must(t, p.server.Kill())
-	}
-	for i := range old {
-		c.pod(t, podSpec{
-			namespace: s.namespace, name: fmt.Sprintf("%s-new-%d", s.name, i),
-			labels: map[string]string{"app": s.name}, node: i % len(c.nodes), serve: []string{"tcp:8080"},
-		})
-	}
-}
-
-// saturate sets or removes the annotation that moves a service away from the cluster.
-func (c *cluster) saturate(t *testing.T, s service, value string) {
-	c.patchExport(t, s, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationSaturated, value)
-}
-
-// rollOut: east and west get a new version of a service, one after the other. Its pods leave before their replacements
-// are ready, and no connection is lost, because an annotation moves the traffic away before.
-func rollOut(t *testing.T, b *bed) {
-	s := service{namespace: b.namespace(t), name: "rolled", ports: http80}
+// oneByOne: first east, then west loses its pods, and its API server if that restarts. No connection from some clusters is
+// lost, because a function moves the traffic away before, and back after.
+func oneByOne(t *testing.T, b *bed, restarts bool, move func(s service, leaves, stays *cluster, away bool),
+	from ...*cluster,
+) {
+	s := service{namespace: b.namespace(t), name: "replaced", ports: http80}
 	pods := map[*cluster][]*pod{b.east: b.east.deploy(t, s, 2), b.west: b.west.deploy(t, s, 2)}
-	watched := []*stream{
-		b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80)), b.east.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80)),
+	var watched []*stream
+	for _, c := range from {
+		watched = append(watched, c.client(t, s.namespace, 0).watch(t, lossless, s.at(80)))
 	}
 	answered := func(by ...string) {
 		for _, w := range watched {
@@ -68,41 +63,32 @@ func rollOut(t *testing.T, b *bed) {
 	answered("east", "west")
 	began := time.Now()
 	for _, each := range []struct{ leaves, stays *cluster }{{b.east, b.west}, {b.west, b.east}} {
-		each.leaves.saturate(t, s, `"true"`)
+		move(s, each.leaves, each.stays, true)
 		answered(each.stays.Name())
+		if restarts {
+			server := each.leaves.APIServer()
+			must(t, server.Kill())
+			must(t, server.Start(t.Context()))
+		}
 		each.leaves.replace(t, s, pods[each.leaves])
-		each.leaves.saturate(t, s, "null")
+		move(s, each.leaves, each.stays, false)
 		answered("east", "west")
 	}
-	for i, from := range []string{"north", "east"} {
-		watched[i].intact(t, began, "a new version in east, then west, from "+from)
+	for i, c := range from {
+		watched[i].intact(t, began, "east, then west, from "+c.Name())
 	}
 }
 
-// upgradeClusters: each cluster is drained, loses its pods and its API server, and comes back.
-func upgradeClusters(t *testing.T, b *bed) {
-	s := service{namespace: b.namespace(t), name: "upgraded", ports: http80}
-	pods := map[*cluster][]*pod{b.east: b.east.deploy(t, s, 2), b.west: b.west.deploy(t, s, 2)}
-	watched := b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80))
-	watched.only(t, time.Now(), "east", "west")
-	began := time.Now()
-	for _, each := range []struct{ leaves, stays *cluster }{{b.east, b.west}, {b.west, b.east}} {
-		others := []*cluster{each.stays, b.north}
-		for _, other := range others {
-			other.annotateMember(t, each.leaves, memberstate.AnnotationDrain, "true")
-		}
-		watched.only(t, time.Now(), each.stays.Name())
-		server := each.leaves.APIServer()
-		must(t, server.Kill())
-		must(t, server.Start(t.Context()))
-		each.leaves.replace(t, s, pods[each.leaves])
-		each.leaves.awaitEndpoints(t, s, 4)
-		for _, other := range others {
-			other.annotateMember(t, each.leaves, memberstate.AnnotationDrain, "false")
-		}
-		watched.only(t, time.Now(), "east", "west")
+// replace replaces the pods of a service in a cluster, as a Deployment of strategy Recreate does, or an eviction: all
+// are gone before new ones are ready.
+func (c *cluster) replace(t *testing.T, s service, old []*pod) {
+	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+	for _, p := range old {
+		p.setReady(t, false)
+		must(t, c.CoreV1().Pods(s.namespace).Delete(t.Context(), p.name, now))
+		must(t, p.server.Kill())
 	}
-	watched.intact(t, began, "east, then west is drained and upgraded")
+	c.pods(t, s, len(old))
 }
 
 // haproxy: an haproxy of Debian's in north, with the configuration that the documentation shows, shares requests between

@@ -123,10 +123,7 @@ func (s *store) create(t testing.TB, c *cluster) {
 		s.fillers++ // another pod gets the address
 		c.pod(t, podSpec{namespace: s.namespace, name: fmt.Sprintf("filler-%d", s.fillers)})
 	}
-	p := c.pod(t, podSpec{
-		namespace: s.namespace, name: replicaName, subdomain: s.service.name,
-		labels: map[string]string{"app": s.service.name},
-	})
+	p := c.pod(t, podSpec{namespace: s.namespace, name: replicaName, subdomain: s.service.name, app: s.service.name})
 	p.setReady(t, false)
 	s.replicas[c] = &replica{pod: p}
 }
@@ -135,10 +132,7 @@ func (s *store) create(t testing.TB, c *cluster) {
 func (s *store) start(t testing.TB, c *cluster) {
 	p := s.replicas[c].pod
 	program, arguments := s.bash(p, "run")
-	spec := p.spec(program, arguments...)
-	spec.Name = s.workload.name + " in " + c.Name()
-	spec.LogFile = filepath.Join(c.Directory(), "store-"+s.workload.name+".log")
-	r := p.supervise(t, spec)
+	r := p.supervise(t, p.spec(program, arguments...))
 	s.replicas[c] = r
 	t.Cleanup(func() {
 		if s.replicas[c] == r {
@@ -160,13 +154,6 @@ func (s *store) stop(t testing.TB, c *cluster) {
 func (s *store) crash(t testing.TB, c *cluster) {
 	must(t, killAll(s.replicas[c].Namespace))
 	s.stop(t, c)
-}
-
-// restart replaces a cluster's replica.
-func (s *store) restart(t testing.TB, c *cluster) {
-	s.stop(t, c)
-	s.create(t, c)
-	s.start(t, c)
 }
 
 // killAll kills all processes in a network namespace, and returns once they are gone.
@@ -206,22 +193,23 @@ func (s *store) write(t testing.TB, leader *cluster) {
 			break
 		}
 	}
-	program, arguments := s.bash(s.client, "writer", fmt.Sprint(s.next))
-	s.writer = s.client.stream(t, program, arguments...)
-	t.Cleanup(func() { must(t, killAll(s.client.Namespace)) }) // and its clients
+	client := s.client
+	t.Cleanup(func() { must(t, killAll(client.Namespace)) }) // what the writer has started, after it
+	program, arguments := s.bash(client, "writer", fmt.Sprint(s.next))
+	s.writer = &stream{client.run(t, program, arguments...)}
 	s.awaitWrites(t)
 }
 
 // acknowledged are the writes that were, since a time.
-func (s *store) acknowledged(since time.Time) tally.Attempts {
-	return slices.DeleteFunc(s.writer.since(since), func(a tally.Attempt) bool { return a.Failure != "" })
+func (s *store) acknowledged(t testing.TB, since time.Time) tally.Attempts {
+	return slices.DeleteFunc(s.writer.since(t, since), func(a tally.Attempt) bool { return a.Failure != "" })
 }
 
 // awaitWrites waits for acknowledged writes after now.
 func (s *store) awaitWrites(t testing.TB) {
 	now := time.Now()
 	eventually(t, "acknowledged writes", func(context.Context) error {
-		if found := len(s.acknowledged(now)); found < rounds {
+		if found := len(s.acknowledged(t, now)); found < rounds {
 			return fmt.Errorf("there are %d since %s", found, now.Format(time.TimeOnly))
 		}
 		return nil
@@ -230,9 +218,9 @@ func (s *store) awaitWrites(t testing.TB) {
 
 // stopWriting ends the writer, and returns the longest time between two acknowledged writes.
 func (s *store) stopWriting(t testing.TB) (longest time.Duration) {
+	must(t, s.writer.Kill())
 	must(t, killAll(s.client.Namespace))
-	s.writer.stop()
-	all, acknowledged := s.writer.since(time.Time{}), s.acknowledged(time.Time{})
+	all, acknowledged := s.writer.since(t, time.Time{}), s.acknowledged(t, time.Time{})
 	last, err := strconv.Atoi(all[len(all)-1].Who)
 	must(t, err)
 	s.next, s.written = last+2, append(s.written, acknowledged...) // it may have written one more

@@ -106,7 +106,9 @@ func tellStore(t *testing.T, b *bed, w workload) {
 			s.recover(t, leader)
 			repair()
 			if w.promoted {
-				s.restart(t, leader) // it believes that it is the primary
+				s.stop(t, leader) // it believes that it is the primary
+				s.create(t, leader)
+				s.start(t, leader)
 			}
 		}},
 		{"rolling restart", func(leader *cluster) {

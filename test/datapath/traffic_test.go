@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
@@ -33,7 +32,7 @@ func tiers(t *testing.T, b *bed) {
 	for _, c := range []*cluster{b.east, b.west} {
 		c.client(t, s.namespace, 0).reaches(t, 200, "tcp4", s.at(80), pods[0])
 	}
-	watched := b.north.client(t, s.namespace, 0).watch(t, "tcp4", s.at(80))
+	watched := b.north.client(t, s.namespace, 0).watch(t, lossless, s.at(80))
 	watched.only(t, time.Now(), "east")
 	for i, next := range []string{"west", "north"} {
 		failed := pods[i].setReady(t, false)
@@ -53,24 +52,24 @@ func weights(t *testing.T, b *bed) {
 	b.east.deployMany(t, s)
 	b.west.deployMany(t, s)
 	client := b.north.client(t, s.namespace, 0)
-	watched := client.watch(t, "tcp4", s.at(80))
+	watched := client.watch(t, lossless, s.at(80))
 	watched.only(t, time.Now(), "east", "west")
 	begin := time.Now()
-	var open *connection
+	var open *stream
 	for _, step := range []struct {
 		percent, ready int
 	}{{1, many + 1}, {10, many + 11}, {50, 2 * many}, {100, many}, {0, many}} {
 		for _, c := range []*cluster{b.east, b.west} {
 			c.patchExport(t, s, `{"spec":{"exportedAnnotations":{"clusterset-dns.github.io/weights":"west=%d"}}}`, step.percent)
 		}
-		b.north.awaitEndpoints(t, s, step.ready)
+		b.north.awaitEndpoints(t, s, step.ready, nil)
 		asked := float64(step.percent) / 100
 		// A share is as asked to six standard deviations of as many choices.
 		const count = 4000
 		var counted tally.Attempts
 		var share float64
 		eventually(t, "kube-proxy to have the shares", func(ctx context.Context) (err error) {
-			if counted, err = client.tryConnect(ctx, count, "tcp4", s.at(80), "-timeout", lossless.String()); err != nil {
+			if counted, err = client.connect(ctx, count, lossless, "tcp4", s.at(80)); err != nil {
 				return err
 			}
 			share = float64(counted.Clusters()["west"]) / count
@@ -132,7 +131,5 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 
 // patchExport changes the export by a merge patch.
 func (c *cluster) patchExport(t testing.TB, s service, format string, values ...any) {
-	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(t.Context(), s.name, types.MergePatchType,
-		fmt.Appendf(nil, format, values...), metav1.PatchOptions{})
-	must(t, err)
+	c.patch(t, "serviceexports.v1beta1.multicluster.x-k8s.io", s.namespace, s.name, fmt.Sprintf(format, values...))
 }

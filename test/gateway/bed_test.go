@@ -5,58 +5,35 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
 	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
-)
-
-// Variables that tell the test inside the sandbox where things are that the one outside has built or fetched.
-const (
-	programsVariable = "CLUSTERSET_DNS_PROGRAMS"
-	crdsVariable     = "CLUSTERSET_DNS_GATEWAY_CRDS"
 )
 
 func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
 // outside builds what is missing.
 func outside() (clean func(), err error) {
-	ctx := context.Background()
-	folder, err := programs.Build(ctx, "cmd/clusterset-controller")
-	if err != nil {
-		return nil, err
-	}
-	api, err := programs.Go(ctx, "test/gateway", []string{"GOWORK=off"}, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
-	if err != nil {
-		return nil, err
-	}
-	return func() {}, errors.Join(os.Setenv(programsVariable, folder),
-		os.Setenv(crdsVariable, filepath.Join(api, "config/crd/standard/gateway.*.yaml")))
+	_, err = programs.Build(context.Background(), "cmd/clusterset-controller")
+	return func() {}, err
 }
 
 // inside makes all addresses of pods and Services addresses of this machine.
 func inside() error {
-	if err := sandbox.Setup("haproxy", "ip", "nsenter"); err != nil {
-		return err
-	}
-	if _, err := network.Own(); err != nil {
+	if _, err := sandbox.Setup("haproxy", "ip", "nsenter"); err != nil {
 		return err
 	}
 	return exec.Command("ip", "route", "add", "local", "10.0.0.0/8", "dev", "lo").Run()
@@ -92,17 +69,19 @@ const (
 // startGateway starts an haproxy and its controller.
 func startGateway(t *testing.T, at *plane.Plane, c client.Client) {
 	t.Helper()
-	apply(t, at, os.Getenv(crdsVariable))
+	api, err := programs.Go(t.Context(), "test/gateway", []string{"GOWORK=off"}, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	must(t, err)
+	apply(t, at, filepath.Join(api, "config/crd/standard/gateway.*.yaml"))
 	controlplanetest.Eventually(t, "the CRDs to be served", func(ctx context.Context) error {
 		return clusterset.Apply(ctx, at, fmt.Appendf(nil,
 			"apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: %s}\nspec: {controllerName: %s}\n",
 			className, controllerName))
 	})
-	proxy := &haproxy{file: filepath.Join(at.Directory(), "haproxy.cfg"), address: proxyAddress}
+	proxy := &haproxy{file: filepath.Join(at.Directory(), "haproxy.cfg")}
 	must(t, proxy.serve(nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&controller{client: c, address: proxyAddress, serve: proxy.serve}).run(ctx) }()
+	go func() { ended <- (&controller{client: c, proxy: proxy}).run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -116,57 +95,44 @@ func startGateway(t *testing.T, at *plane.Plane, c client.Client) {
 	})
 }
 
-// serveEcho has an echo server at the address of each pod that has the image of one.
-func serveEcho(t *testing.T, at *plane.Plane) {
+// serveEcho has an echo server at the addresses of all pods. It answers as the suite's own does, as far as the tests look.
+func serveEcho(t *testing.T, planes []*plane.Plane) {
 	t.Helper()
-	servers := map[string]*http.Server{}
-	update := func(object any) {
-		pod := object.(*corev1.Pod)
-		if pod.Status.PodIP == "" || servers[pod.Status.PodIP] != nil || !strings.Contains(pod.Spec.Containers[0].Image, "/echo-basic:") {
-			return
-		}
-		listener, err := net.Listen("tcp", net.JoinHostPort(pod.Status.PodIP, "3000"))
-		if err != nil {
-			t.Errorf("pod %s: %v", pod.Name, err)
-			return
-		}
-		server := &http.Server{Handler: echo(pod)}
-		servers[pod.Status.PodIP] = server
-		go func() { _ = server.Serve(listener) }()
-	}
-	factory := informers.NewSharedInformerFactory(at.Client(), 0)
-	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: update, UpdateFunc: func(_, object any) { update(object) },
-	})
+	listener, err := net.Listen("tcp", ":3000")
 	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	factory.Start(ctx.Done())
-	t.Cleanup(func() {
-		cancel()
-		factory.Shutdown()
-		for _, server := range servers {
-			_ = server.Close()
+	server := &http.Server{Handler: http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		asked := request.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr).IP.String()
+		for _, at := range planes {
+			pods, err := at.Client().CoreV1().Pods(metav1.NamespaceAll).List(request.Context(), metav1.ListOptions{})
+			if err != nil {
+				http.Error(response, err.Error(), http.StatusBadGateway)
+				return
+			}
+			for _, pod := range pods.Items {
+				if pod.Status.PodIP == asked {
+					response.Header().Set("Content-Type", "application/json")
+					_ = json.NewEncoder(response).Encode(map[string]any{
+						"path": request.RequestURI, "host": request.Host, "method": request.Method, "proto": request.Proto,
+						// A ReplicaSet, which the models leave out, would be in the name of the pod.
+						"headers": request.Header, "namespace": pod.Namespace, "pod": pod.Name + "-0", "httpPort": "3000",
+					})
+					return
+				}
+			}
 		}
-	})
-}
-
-// echo answers as the suite's own server does, as far as the tests look.
-func echo(pod *corev1.Pod) http.HandlerFunc {
-	return func(response http.ResponseWriter, request *http.Request) {
-		response.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(response).Encode(map[string]any{
-			"path": request.RequestURI, "host": request.Host, "method": request.Method, "proto": request.Proto,
-			// A ReplicaSet, which the models leave out, would be in the name of the pod.
-			"headers": request.Header, "namespace": pod.Namespace, "pod": pod.Name + "-0", "httpPort": "3000",
-		})
-	}
+		http.NotFound(response, request)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
 }
 
 // join has two clusters run our controllers and read each other.
 func join(t *testing.T, planes ...*plane.Plane) {
+	folder, err := programs.Folder()
+	must(t, err)
 	for _, at := range planes {
 		must(t, clusterset.Install(t.Context(), at))
-		controlplanetest.RunController(t, at, filepath.Join(os.Getenv(programsVariable), "clusterset-controller"))
+		controlplanetest.RunController(t, at, filepath.Join(folder, "clusterset-controller"))
 	}
 	for _, at := range planes {
 		for _, other := range planes {

@@ -25,9 +25,8 @@ const controllerName gatewayv1.GatewayController = "clusterset-dns.example.net/h
 // A controller programs one haproxy for all Gateways, with what the tests need of Gateway API: HTTPRoutes in the
 // namespace of the Gateway, prefixes of paths, weights, Services and ServiceImports as backends, ReferenceGrants.
 type controller struct {
-	client  client.Client
-	address string // of haproxy
-	serve   func([]rule) error
+	client client.Client
+	proxy  *haproxy
 }
 
 // rule is one of a Route, for requests whose path has a prefix.
@@ -108,7 +107,7 @@ func (c *controller) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.serve(rules); err != nil {
+	if err := c.proxy.serve(rules); err != nil {
 		return err
 	}
 	return c.updateGateways(ctx, int32(len(routes.Items)))
@@ -124,7 +123,7 @@ func (c *controller) updateGateways(ctx context.Context, routes int32) error {
 		gateway := &gateways.Items[i]
 		if err := c.update(ctx, gateway, func() {
 			status := &gateway.Status
-			status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: new(gatewayv1.IPAddressType), Value: c.address}}
+			status.Addresses = []gatewayv1.GatewayStatusAddress{{Type: new(gatewayv1.IPAddressType), Value: proxyAddress}}
 			set(&status.Conditions, gateway, "Accepted", "")
 			set(&status.Conditions, gateway, "Programmed", "")
 			status.Listeners = slices.Clone(status.Listeners)

@@ -26,7 +26,7 @@ import (
 
 // TestImportsByHand runs the tests as an implementation without a Multi-Cluster Services API would.
 func TestImportsByHand(t *testing.T) {
-	run(t, start(t, "alone")[0], tests.ConformanceTests)
+	run(t, start(t, "alone"), tests.ConformanceTests)
 }
 
 // TestClusterSet runs them with imports of our controllers, from Services that east and west export. In west, the pods of
@@ -35,7 +35,6 @@ func TestClusterSet(t *testing.T) {
 	planes := start(t, "east", "west")
 	east, west := planes[0], planes[1]
 	join(t, east, west)
-	serveEcho(t, west)
 	apply(t, west, "testdata/west.yaml")
 	apply(t, east, "testdata/east.yaml")
 	ours := make([]suite.ConformanceTest, len(tests.ConformanceTests))
@@ -43,11 +42,12 @@ func TestClusterSet(t *testing.T) {
 		test.Manifests = test.Manifests[:1] // the others are imports by hand
 		ours[i] = test
 	}
-	run(t, east, ours)
+	run(t, planes, ours)
 }
 
-// run runs the tests as Gateway API's suite does, after its setup.
-func run(t *testing.T, at *plane.Plane, all []suite.ConformanceTest) {
+// run runs the tests as Gateway API's suite does, after its setup, with the Gateway in the first of the clusters.
+func run(t *testing.T, planes []*plane.Plane, all []suite.ConformanceTest) {
+	at := planes[0]
 	log.SetLogger(logr.Discard())
 	must(t, gatewayv1.Install(clientgoscheme.Scheme))
 	must(t, v1alpha1.Install(clientgoscheme.Scheme))
@@ -55,7 +55,7 @@ func run(t *testing.T, at *plane.Plane, all []suite.ConformanceTest) {
 	c, err := client.New(at.Config(), client.Options{})
 	must(t, err)
 	startGateway(t, at, c)
-	serveEcho(t, at)
+	serveEcho(t, planes)
 	clientset, err := kubernetes.NewForConfig(at.Config())
 	must(t, err)
 	timeouts := config.DefaultTimeoutConfig()

@@ -14,13 +14,12 @@ import (
 // haproxy is one that a new one replaces for each change. A signal to reload is lost while haproxy reloads.
 type haproxy struct {
 	*process.Process
-	file    string
-	address string
+	file string
 }
 
 // serve has haproxy serve rules on port 80 of its address, and answer 404 to all else.
 func (h *haproxy) serve(rules []rule) error {
-	configured := h.configuration(rules)
+	configured := configuration(rules)
 	if before, err := os.ReadFile(h.file); err == nil && bytes.Equal(before, configured) {
 		return nil
 	}
@@ -39,7 +38,7 @@ func (h *haproxy) serve(rules []rule) error {
 }
 
 // configuration has a backend for each of the rules'. A draw for each request chooses among those of its rule.
-func (h *haproxy) configuration(rules []rule) []byte {
+func configuration(rules []rule) []byte {
 	var frontend, backends bytes.Buffer
 	fmt.Fprintf(&frontend, `global
     hard-stop-after 1s
@@ -50,7 +49,7 @@ defaults
     timeout server 10s
 frontend gateway
     bind %s:80
-`, h.address)
+`, proxyAddress)
 	for r, rule := range rules {
 		total, sum := int32(0), int32(0)
 		for _, each := range rule.backends {

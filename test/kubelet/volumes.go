@@ -44,13 +44,18 @@ func (p *pod) tryMount(ctx context.Context, program string) error {
 	// There is nobody to ask outside of the clusters: an address for documentation (RFC 5737).
 	resolver := "nameserver 192.0.2.53\n"
 	if p.object.Spec.DNSPolicy == corev1.DNSClusterFirst {
-		resolver = fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n",
-			p.object.Namespace, p.kubelet.DNS)
+		resolver = ResolvConf(p.object.Namespace, p.kubelet.DNS)
 	}
 	if err := write(root, "/etc/resolv.conf", []byte(resolver)); err != nil {
 		return err
 	}
 	return p.writeVolumes(ctx, func(corev1.Volume) bool { return true })
+}
+
+// ResolvConf is what a pod gets whose dnsPolicy is ClusterFirst.
+func ResolvConf(namespace, server string) string {
+	return fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n",
+		namespace, server)
 }
 
 // refresh writes ConfigMaps again. What cannot be read stays as it is.

@@ -68,13 +68,10 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "ip", "nft", "iptables", "ip6tables"); err != nil {
+	if router, err = sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "ip", "nft", "iptables", "ip6tables"); err != nil {
 		return err
 	}
 	if err := sandbox.Empty("/run"); err != nil { // with the lock of iptables
-		return err
-	}
-	if router, err = network.Own(); err != nil {
 		return err
 	}
 	// Nodes know the router by an address that they have, too: pods answer this process at another one (RFC 5737).

@@ -24,16 +24,21 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	return BuildIn(ctx, ".", nil, args...)
 }
 
-// BuildIn builds programs of a module of the checkout, given by its folder, with flags of go build before them and variables
-// of its environment. Each is called like the last part of its folder. It returns the absolute path of their folder,
-// bin/tests of the checkout that the working directory is in. All tests have the same one, so that a program which is up
-// to date is not linked again, and nobody else writes into it. A build ends with the process that asked for it.
-func BuildIn(ctx context.Context, module string, environment []string, args ...string) (string, error) {
+// Folder is where programs are built: bin/tests of the checkout that the working directory is in. All tests have the same one,
+// so that a program which is up to date is not linked again, and nobody else writes into it.
+func Folder() (string, error) {
 	root, err := Checkout()
+	return filepath.Join(root, "bin", "tests"), err
+}
+
+// BuildIn builds programs of a module of the checkout, given by its folder, with flags of go build before them and variables
+// of its environment. Each is called like the last part of its folder. It returns Folder. A build ends with the process that
+// asked for it.
+func BuildIn(ctx context.Context, module string, environment []string, args ...string) (string, error) {
+	bin, err := Folder()
 	if err != nil {
 		return "", err
 	}
-	bin := filepath.Join(root, "bin", "tests")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
 	}

@@ -184,8 +184,8 @@ func (n *Namespace) feed(text, program string, args ...string) error {
 	line := n.Command("", program, args...)
 	command := exec.Command(line[0], line[1:]...)
 	command.Stdin = strings.NewReader(text)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s\n%s", program, err, output, text)
+	if _, err := process.Output(command); err != nil {
+		return fmt.Errorf("%w\n%s", err, text)
 	}
 	return nil
 }

@@ -21,25 +21,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// client is what the commands of a client have in common.
+// client makes connections.
 type client struct {
 	network, address string
 	timeout          time.Duration
-	count            int
-}
-
-func newClient(name string, args []string) (*client, error) {
-	c, flags := &client{}, flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.StringVar(&c.network, "network", "tcp", "network of the connections")
-	flags.DurationVar(&c.timeout, "timeout", 2*time.Second, "how long an attempt may take")
-	flags.IntVar(&c.count, "count", 1, "number of connections of connect")
-	if err := flags.Parse(args); err != nil {
-		return nil, err
-	}
-	if c.address = flags.Arg(0); flags.NArg() != 1 {
-		return nil, fmt.Errorf("%s takes one argument, HOST:PORT", name)
-	}
-	return c, nil
 }
 
 // dial resolves the name and connects.
@@ -66,16 +51,14 @@ func (c *client) ask(connection net.Conn, speak bool) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// attempt is one connection and its answer.
-func (c *client) attempt() tally.Attempt {
-	attempt := tally.Attempt{At: time.Now()}
+// once makes a connection, and returns its answer.
+func (c *client) once() (string, error) {
 	connection, err := c.dial()
-	if err == nil {
-		defer connection.Close()
-		attempt.Who, err = c.ask(connection, c.datagrams())
+	if err != nil {
+		return "", err
 	}
-	attempt.Failure = reason(err)
-	return attempt
+	defer connection.Close()
+	return c.ask(connection, c.datagrams())
 }
 
 func (c *client) datagrams() bool { return strings.HasPrefix(c.network, "udp") }
@@ -100,56 +83,49 @@ func reason(err error) string {
 	}
 }
 
+// tell prints an attempt whose answer a function gets, in one write.
+func tell(answer func() (string, error)) (err error) {
+	attempt := tally.Attempt{At: time.Now()}
+	attempt.Who, err = answer()
+	attempt.Failure = reason(err)
+	return json.NewEncoder(os.Stdout).Encode(attempt)
+}
+
 func connect(args []string) error {
-	c, err := newClient("connect", args)
-	if err != nil {
+	c, flags := &client{}, flag.NewFlagSet("connect", flag.ContinueOnError)
+	flags.StringVar(&c.network, "network", "tcp", "network of the connections")
+	flags.DurationVar(&c.timeout, "timeout", 2*time.Second, "how long an attempt may take")
+	count := flags.Int("count", 0, "number of connections; by default they are made until the program is killed")
+	keep := flags.Bool("keep", false, "ask over one connection, or socket, again and again")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	made := make(tally.Attempts, c.count)
-	var group errgroup.Group
-	group.SetLimit(16)
-	for i := range made {
-		group.Go(func() error {
-			made[i] = c.attempt()
-			return nil
-		})
+	if c.address = flags.Arg(0); flags.NArg() != 1 {
+		return errors.New("connect takes one argument, HOST:PORT")
 	}
-	return errors.Join(group.Wait(), json.NewEncoder(os.Stdout).Encode(made))
-}
-
-func watch(args []string) error {
-	c, err := newClient("watch", args)
-	if err != nil {
-		return err
+	if *count > 0 {
+		var group errgroup.Group
+		group.SetLimit(16)
+		for range *count {
+			group.Go(func() error { return tell(c.once) })
+		}
+		return group.Wait()
 	}
-	encoder := json.NewEncoder(os.Stdout)
+	answer := c.once
+	if *keep {
+		connection, err := c.dial()
+		if err != nil {
+			return err
+		}
+		speak := c.datagrams()
+		answer = func() (string, error) {
+			defer func() { speak = true }()
+			return c.ask(connection, speak)
+		}
+	}
 	for ticker := time.NewTicker(10 * time.Millisecond); ; <-ticker.C {
-		if err := encoder.Encode(c.attempt()); err != nil {
+		if err := tell(answer); err != nil {
 			return err
-		}
-	}
-}
-
-func keep(args []string) error {
-	c, err := newClient("keep", args)
-	if err != nil {
-		return err
-	}
-	connection, err := c.dial()
-	if err != nil {
-		return err
-	}
-	encoder := json.NewEncoder(os.Stdout)
-	scanner := bufio.NewScanner(os.Stdin)
-	for speak := c.datagrams(); ; speak = true {
-		attempt := tally.Attempt{At: time.Now()}
-		attempt.Who, err = c.ask(connection, speak)
-		attempt.Failure = reason(err)
-		if err := encoder.Encode(attempt); err != nil {
-			return err
-		}
-		if !scanner.Scan() {
-			return scanner.Err()
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
 // variable tells the program that it is the one inside. Its value is no secret: a user who sets it
@@ -97,11 +98,11 @@ func start(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 // systemPath is where programs of system administrators are, which the search path of others lacks.
 const systemPath = "/usr/local/sbin:/usr/sbin:/sbin"
 
-// Setup makes the sandbox a place to work in: its own /proc, and mounts that stay inside. It fails where one of the
-// programs is not installed.
-func Setup(programs ...string) error {
+// Setup makes the sandbox a place to work in: its own /proc, mounts that stay inside, and a router, which it returns. It fails
+// where one of the programs is not installed.
+func Setup(programs ...string) (*network.Namespace, error) {
 	if err := os.Setenv("PATH", os.Getenv("PATH")+":"+systemPath); err != nil {
-		return fmt.Errorf("set the search path: %w", err)
+		return nil, fmt.Errorf("set the search path: %w", err)
 	}
 	var missing []string
 	for _, program := range programs {
@@ -110,20 +111,19 @@ func Setup(programs ...string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("programs are not installed: %s; on Debian they are in nftables, iptables, iproute2, util-linux, mount, curl and nginx", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("programs are not installed: %s; on Debian they are in nftables, iptables, iproute2, util-linux, mount, curl and nginx", strings.Join(missing, ", "))
 	}
 	if err := errors.Join(
 		unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // mounts stay inside
 		unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""),
 	); err != nil {
-		return fmt.Errorf("mount the /proc of the process namespace: %w; a container runtime that masks parts of /proc forbids it", err)
+		return nil, fmt.Errorf("mount the /proc of the process namespace: %w; a container runtime that masks parts of /proc forbids it", err)
 	}
-	// It is read-only in a container.
-	file, err := os.OpenFile("/proc/sys/net/ipv4/ip_forward", os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("make the sandbox a router: %w", err)
+	router, err := network.Own()
+	if err != nil { // /proc/sys is read-only in a container
+		return nil, fmt.Errorf("make the sandbox a router: %w", err)
 	}
-	return file.Close()
+	return router, nil
 }
 
 // Empty puts an empty directory in the place of each of the given ones, so that what programs read and write there is

@@ -24,7 +24,13 @@ others() { tr ' ' '\n' <<<"$NAMES" | grep -vxF "$SELF"; }
 # cluster_of prints the cluster in the name of a replica.
 cluster_of() { cut -d. -f2 <<<"$1"; }
 
-# writer writes numbers from $1 on, one at a time and each once, and prints each as ../tally reads it. A client that fails, or does not answer for 4 seconds, is
+# attempt prints that the write of a number has ended now, and why it failed if it did, as ../tally reads it.
+attempt() {
+  local now=$EPOCHREALTIME
+  TZ=UTC printf '{"at": "%(%FT%T)T.%sZ", "who": "%s", "failure": "%s"}\n' "${now%[.,]*}" "${now#*[.,]}" "$1" "${2-}"
+}
+
+# writer writes numbers from $1 on, one at a time and each once, and prints each attempt. A client that fails, or does not answer for 4 seconds, is
 # replaced; the first answer may take longer, since the client looks for the leader before.
 writer() {
   local n=$1 got limit
@@ -33,10 +39,10 @@ writer() {
     local pid=$CLIENT_PID in=${CLIENT[1]} out=${CLIENT[0]}
     limit=12
     while echo "$n" >&"$in" && read -t $limit -r got <&"$out" && [ "$got" = "$n" ]; do
-      echo "{\"who\": \"$n\"}"
+      attempt "$n"
       n=$((n + 1)) limit=4
     done
-    echo "{\"who\": \"$n\", \"failure\": \"no answer\"}"
+    attempt "$n" "no answer"
     n=$((n + 1))
     { pkill -KILL -P "$pid"; kill -KILL "$pid"; wait "$pid"; } 2>/dev/null
     sleep 0.05

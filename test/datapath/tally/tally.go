@@ -4,6 +4,8 @@
 package tally
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +25,18 @@ type Attempt struct {
 
 // Attempts are those of a client, or some of them.
 type Attempts []Attempt
+
+// Read reads what a client has printed: a line of JSON for each attempt. What else is among the lines is left out.
+func Read(printed string) (attempts Attempts, err error) {
+	for line := range strings.Lines(printed) {
+		if strings.HasPrefix(line, "{") && strings.HasSuffix(line, "\n") { // else it is being written
+			var attempt Attempt
+			err = errors.Join(err, json.Unmarshal([]byte(line), &attempt))
+			attempts = append(attempts, attempt)
+		}
+	}
+	return attempts, err
+}
 
 // Lost is how many nobody answered.
 func (a Attempts) Lost() (lost int) {
