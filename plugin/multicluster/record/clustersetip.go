@@ -10,7 +10,7 @@ import (
 
 // buildClusterSetIP packs the addresses and the ports of a ClusterSetIP service: a block for each family.
 func (s *Service) buildClusterSetIP() {
-	s.Ports = &PortSet{s.fitting(s.Import.Ports)}
+	s.Ports = newPortSet(s.fitting(s.Import.Ports))
 	for _, addr := range s.Import.Addrs { // IPv4 before IPv6
 		size := uint8(addr.BitLen() / 8)
 		if last := len(s.Blocks) - 1; last < 0 || s.Blocks[last].Size != size {

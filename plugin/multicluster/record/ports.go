@@ -69,11 +69,25 @@ func (p Port) owner(service string) string {
 
 // PortSet is the ports of SRV targets, sorted, each once: each number without a label, and the named ports. It is immutable
 // and shared by the blocks that have these ports.
-type PortSet struct{ ports []Port }
+type PortSet struct {
+	ports     []Port
+	protocols []string // of the named ports, each "_<protocol>" once
+}
 
-// has reports whether a port has the label "_<name>._<protocol>", or one that ends in "_<protocol>".
-func (s *PortSet) has(suffix string) bool {
-	return slices.ContainsFunc(s.ports, func(p Port) bool { return strings.HasSuffix(p.Label, suffix) })
+func newPortSet(ports []Port) *PortSet {
+	s := &PortSet{ports: ports}
+	for _, port := range ports {
+		if _, protocol, named := strings.Cut(port.Label, "."); named && !slices.Contains(s.protocols, protocol) {
+			s.protocols = append(s.protocols, protocol)
+		}
+	}
+	return s
+}
+
+// has reports whether a port has the label "_<name>._<protocol>", or one has the protocol "_<protocol>". A query asks each
+// block, so it looks at few of the ports.
+func (s *PortSet) has(label string) bool {
+	return slices.Contains(s.protocols, label) || len(labeled(s.ports, label)) > 0
 }
 
 // portSets are the port sets of one service by their content. Equal ports have one set, so that sets are compared as
@@ -92,7 +106,7 @@ func (p portSets) union(a, b *PortSet) *PortSet {
 func (p portSets) set(ports []Port) *PortSet {
 	key := fmt.Sprint(ports) // no label has a space
 	if p[key] == nil {
-		p[key] = &PortSet{ports}
+		p[key] = newPortSet(ports)
 	}
 	return p[key]
 }
