@@ -94,7 +94,7 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 		})
 		t.Cleanup(func() { programming[headless] = before })
 	}
-	b := newBench(t, Options{})
+	b := newBench(t, Options{FallbackEndpoints: true})
 	const ours, kubernetes = "clusterset-dns.github.io/last-change-trigger-time", corev1.EndpointsLastChangeTriggerTime
 	caused := func(key string, seconds int64, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 		slice.Annotations[key] = time.Unix(1_800_000_000-seconds, 0).UTC().Format(time.RFC3339Nano)
@@ -119,8 +119,14 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 		put(t, b.slices.Update(later))
 		b.drain()
 	}
+	// Changes of a service that waits are observed once, when they are published.
+	b.clock = b.clock.Add(-pause / 2)
+	put(t, b.slices.Update(caused(ours, 4, sliceOf("a", "db", "east", "10.1.0.6"))))
+	b.drain()
+	put(t, b.slices.Update(caused(ours, 3, sliceOf("a", "db", "east", "10.1.0.7"))))
+	b.publish()
 	slices.Sort(programmed)
-	if want := []string{"headless=true 1.2s", "headless=true 2.1s"}; !slices.Equal(programmed, want) {
+	if want := []string{"headless=true 1.2s", "headless=true 2.1s", "headless=true 3.65s", "headless=true 4.65s"}; !slices.Equal(programmed, want) {
 		t.Errorf("observed are %q, want %q", programmed, want)
 	}
 }
