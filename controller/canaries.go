@@ -17,7 +17,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
-// canaries returns the texts of the canaries of the local cluster, empty for none: for clusters of its network, and for others.
+// canaries encodes the local cluster's probe targets, for clusters of its network (pods) and of others (exposed); empty for
+// none.
 func (c *controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
 	if c.options.Canary == nil {
 		return "", ""
@@ -26,13 +27,12 @@ func (c *controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
 		canary.Encode(canary.Of(r.Exposed(canary.Port)))
 }
 
-// service returns a Service of the controller.
+// service returns the key of a Service in the controller's namespace.
 func (c *controller) service(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
 }
 
-// canaryKey returns the Key of the local cluster, which it reads until the context ends, also in replicas that do not
-// lead.
+// canaryKey returns the Key of the local cluster. Every replica, not only the leader, rereads it until the context ends.
 func (c *controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canary.Key {
 	var key atomic.Value
 	key.Store("")

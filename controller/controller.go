@@ -30,8 +30,8 @@ import (
 // takes a service and reconciles it from its current state:
 //
 //	gather  the ServiceExport, Service and EndpointSlices of the local cluster become
-//	        its own view; the slices that each member publishes, or their copies if
-//	        the member cannot speak for itself, become the view of the member
+//	        its own view; the slices that each member publishes, or the accepted
+//	        copies if its data is not accepted now, become the view of the member
 //	merge   all views, and the objects that exist, become the desired objects
 //	apply   the desired objects are compared with those that exist, and written.
 //	        The result of a write, such as an IP, counts in the next reconcile: an import
@@ -48,7 +48,7 @@ type controller struct {
 	readiness readiness
 	states    *statusz.Server
 
-	// own and api are what a replica knows of its cluster, and gate which of that is behind.
+	// own and api have the caches of the local cluster, and gate knows which of them are behind.
 	own  *local.Cluster
 	api  *local.API
 	gate *informer.FreshnessGate
@@ -63,7 +63,7 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	if c.options.Canary != nil {
-		defer func() { _ = c.options.Canary.Close() }() // if it did not serve
+		defer func() { _ = c.options.Canary.Close() }() // in case canary.Serve did not
 	}
 	asked := ctx
 	ctx, end := context.WithCancelCause(asked)
@@ -81,8 +81,8 @@ func Run(ctx context.Context, options Options) error {
 	return err
 }
 
-// work fills the caches of the local cluster, once its id is known, and leads when it is elected. All replicas fill them: a
-// new leader lists nothing before it works. What it starts belongs to the group; end ends it all.
+// work fills the caches of the local cluster once its id is known, and leads when this replica is elected. All replicas
+// fill them, so a new leader need not list anything. The goroutines belong to the group; end stops all of them.
 func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end context.CancelCauseFunc) (err error) {
 	cluster := c.options.Cluster
 	if cluster == "" {
@@ -107,7 +107,7 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if !c.options.LeaderElection {
 		return c.lead(ctx, cluster)
 	}
-	// The Lease of replicas that were killed runs out while the caches are filled.
+	// The election starts before the caches are full: meanwhile, the Lease of a killed leader runs out.
 	full := make(chan struct{})
 	group.Go(func() {
 		if c.wait(ctx) {
@@ -125,12 +125,12 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	})
 }
 
-// notFull is why a replica is not ready before its caches are.
+// notFull is the reason why a replica is not ready before its caches are full.
 const notFull = "the caches of the local cluster are not full yet"
 
-// wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
-// watch broke, a leader begins only after its objects were listed again. Caches that are not known to be behind are as
-// current as those of a leader.
+// wait returns true once the caches are full and none is known to be behind, or false if the context ends before. After a
+// broken watch, a leader starts only once the objects are listed again. All other caches are as current as those of a
+// running leader.
 func (c *controller) wait(ctx context.Context) bool {
 	c.readiness.set(notFull)
 	return c.own.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
@@ -145,8 +145,8 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	recorder, stopRecorder := newRecorder(ctx, c.client)
 	defer stopRecorder()
 
-	// The caches of the local cluster come first: nothing is deleted before it is known what exists and which members
-	// there are.
+	// The caches of the local cluster come first: the controller must know the existing objects and members before it
+	// deletes anything.
 	if !c.wait(ctx) {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 		},
 	}, r.Exported())
 	group.Go(func() {
-		// Members that are read would take the processor from the comparison of the exports, for which the heartbeat waits.
+		// Reading members would compete for CPU with the comparison of the exports, for which the heartbeat waits.
 		select {
 		case <-ctx.Done():
 		case <-beat.Seen():

@@ -20,12 +20,12 @@ import (
 // LeaderLease is the name of the Lease by which replicas elect their leader.
 const LeaderLease = "clusterset-controller"
 
-// ErrLost is the error of Run when another replica may lead: the process is to restart.
+// ErrLost is the error of Run when another replica may lead: the process must restart.
 var ErrLost = errors.New("the leader Lease was lost: the process restarts, and waits to lead again")
 
 // elect waits until this replica has the Lease, calls lead, and releases the Lease once lead has returned, so that no two
 // replicas work at the same time. The context of lead ends with ctx, or when the Lease is lost. elect returns nil if ctx
-// ended, ErrLost if the Lease was lost, and otherwise what lead returned. It is called once in a process.
+// ended, ErrLost if the Lease was lost, and otherwise the error of lead. Call it once per process.
 func (c *controller) elect(ctx context.Context, lead func(context.Context) error) error {
 	identity := c.options.Identity
 	if identity == "" {
@@ -45,13 +45,13 @@ func (c *controller) elect(ctx context.Context, lead func(context.Context) error
 	}, lead)
 }
 
-// elect is controller.elect with a lock and its times.
+// elect is controller.elect with the lock and the durations as parameters.
 func elect(ctx context.Context, config leaderelection.LeaderElectionConfig, lead func(context.Context) error) error {
 	// The Lease is renewed after ctx has ended, for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	started, ended := make(chan context.Context, 1), make(chan struct{})
-	// When a renewal fails, the elector would release the Lease before the work stops.
+	// With ReleaseOnCancel, the elector would release the Lease after a failed renewal, before the work stops.
 	config.Name, config.ReleaseOnCancel = LeaderLease, false
 	config.Callbacks = leaderelection.LeaderCallbacks{
 		OnStartedLeading: func(leading context.Context) { started <- leading },

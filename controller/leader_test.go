@@ -26,7 +26,7 @@ type memoryLock struct {
 	mu            sync.Mutex
 	record        *resourcelock.LeaderElectionRecord
 	version, read int
-	// failing makes renewals fail, and nothing else.
+	// failing makes renewals fail; all other requests succeed.
 	failing bool
 }
 
@@ -68,7 +68,7 @@ func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectio
 	return nil
 }
 
-// set changes the lock as somebody else does.
+// set changes the lock as another client does.
 func (l *memoryLock) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *memoryLock) set(change func()) {
 	change()
 }
 
-// held returns who holds the lock, and how many renewals there were.
+// held returns the holder of the lock, and the number of updates.
 func (l *memoryLock) held() (by string, renewals int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,15 +92,15 @@ func (l *memoryLock) renewed() error {
 	})
 }
 
-// quick is an election in which a renewal that fails ends the work soon.
+// quick is an election with short durations, so that a failed renewal soon ends the work.
 func quick(lock *memoryLock) leaderelection.LeaderElectionConfig {
 	return leaderelection.LeaderElectionConfig{
 		Lock: lock, LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond,
 	}
 }
 
-// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of this one has stopped, however its term ends. The
-// lock is renewed while the work stops.
+// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of this one has stopped, however its
+// leadership ends. The lock is renewed while the work stops.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 	failure := errors.New("the work failed")
 	for name, test := range map[string]struct {

@@ -26,26 +26,25 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// workers is how many services are worked on at once.
+// workers is the number of services that are reconciled at the same time.
 const workers = 8
 
 // Defaults of Options.
 const (
-	DefaultStaleAfter = 30 * time.Second // values.yaml of the chart has it, too
+	DefaultStaleAfter = 30 * time.Second // values.yaml of the chart repeats it
 	// DefaultMaxImportMemory fits a container with the chart's 512 MiB.
 	DefaultMaxImportMemory = 92 << 20
 )
 
-// DefaultDeniedNamespaces are the patterns of namespaces that take no part in the set unless the operator says
-// otherwise.
+// DefaultDeniedNamespaces are the patterns of namespaces that take no part in the cluster set by default.
 var DefaultDeniedNamespaces = []string{"kube-*"}
 
-// Options are what Run takes. Only Config is required.
+// Options configure Run. Only Config is required.
 type Options struct {
 	// Config reaches the API server of the local cluster. Its rate limit is not used: the API server's priority and
 	// fairness is the limit.
 	Config *rest.Config
-	// Cluster is the id of the local cluster. Empty means that of the ClusterProperty cluster.clusterset.k8s.io
+	// Cluster is the id of the local cluster. Empty means the value of the ClusterProperty cluster.clusterset.k8s.io
 	// (KEP-2149).
 	Cluster string
 	// Version is the version of the program, for the metric build_info and the heartbeat.
@@ -53,46 +52,45 @@ type Options struct {
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
 	// member.DefaultNamespace.
 	Namespace string
-	// Members are the members besides those that Secrets name. Their ids satisfy member.ValidateID.
+	// Members are configured in addition to the members that Secrets name. Their ids satisfy member.ValidateID.
 	Members []member.Static
-	// MembersFrom are sources of more members, as of clusterprofile.New.
+	// MembersFrom are sources of more members, in the syntax of clusterprofile.New.
 	MembersFrom []string
-	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
+	// DeniedNamespaces are path.Match patterns of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string
-	// Accept are patterns of what members without patterns of their own may contribute: see scope.ParsePatterns. nil means
-	// everything, an empty list nothing.
+	// Accept are patterns of the services that members without their own patterns may contribute: see
+	// scope.ParsePatterns. nil means everything, an empty list nothing.
 	Accept []string
 	// Prefer is the preference of imports without one, as in placement.ParseTiers.
 	Prefer string
-	// Network is the network of the cluster's pods. Empty means that of the ClusterProperty scope.NetworkProperty.
+	// Network is the network of the cluster's pods. Empty means the value of the ClusterProperty scope.NetworkProperty.
 	Network string
-	// Expose is how clusters of other networks reach exports without an annotation, as in export.ParseExposure, and NodeAddresses
-	// the type of the nodes' addresses for that: corev1.NodeInternalIP, also if it is empty, or corev1.NodeExternalIP.
+	// Expose is how clusters of other networks reach exports without an annotation: see export.ParseExposure.
+	// NodeAddresses is the type of node addresses for them: corev1.NodeInternalIP (the default) or corev1.NodeExternalIP.
 	Expose, NodeAddresses string
 	// StaleAfter is also how long a fault of the local cluster may last before its own heartbeat stops. 0 means
 	// DefaultStaleAfter.
 	liveness.Limits
-	// MemberLimits bound what a member may contribute; 0 means what limits.Default has.
+	// MemberLimits bound what a member may contribute; 0 means the value in limits.Default.
 	MemberLimits limits.Limits
-	// LeaderElection makes one of several replicas do the work. Without it the controller takes itself to be the only
-	// one.
+	// LeaderElection makes one of several replicas lead. Without it, this must be the only replica.
 	LeaderElection bool
 	// Identity tells replicas apart. Empty means the host's name and a random part.
 	Identity string
 	// Clock is the time; nil means the real one. Leader election always uses the real one.
 	Clock clock.WithTicker
-	// Dial connects to the API servers and the canaries of members; nil means a net.Dialer.
+	// Dial connects to the API servers and the probe targets of members; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Lookup resolves the names of load balancers; nil means the name servers in /etc/resolv.conf.
 	Lookup local.Lookup
-	// Canary is where this replica answers the probes of the members, over the pod network, and is closed by Run. Without
-	// it the controller publishes no canaries, and probes none.
+	// Canary is the listener on the pod network that answers the probes of the members; Run closes it. Without it, the
+	// controller has no probe target and no prober.
 	Canary net.Listener
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
-	// Listener serves /metrics, /statusz and /explainz. Health serves /healthz and /readyz, which Listener does if Health is
-	// nil. Run closes both.
+	// Listener serves /metrics, /statusz and /explainz. Health serves /healthz and /readyz; if it is nil, Listener does.
+	// Run closes both.
 	Listener, Health net.Listener
 }
 
@@ -148,8 +146,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// validateMembers returns an error where two of the members that the operator named, or one and the local cluster, have
-// the same id.
+// validateMembers returns an error if two of the configured members, or one of them and the local cluster, have the same
+// id.
 func validateMembers(own string, members []member.Static) error {
 	seen := map[string]bool{}
 	for _, static := range members {
@@ -165,9 +163,9 @@ func validateMembers(own string, members []member.Static) error {
 	return nil
 }
 
-// maxImportMemory returns about how many bytes the slices of all members may take as they are read: a fifth of Go's soft
-// memory limit (GOMEMLIMIT), if there is one. The copies in the local cluster take about as much again, and so do, for a
-// moment, those that are listed anew.
+// maxImportMemory returns the budget in bytes for the slices of all members: a fifth of Go's soft memory limit
+// (GOMEMLIMIT), or DefaultMaxImportMemory without a limit. The cached copies of the local cluster take about as much
+// again, and so do slices while they are listed anew.
 func maxImportMemory() int {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		return int(limit / 5)

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// TestOptions: what is missing has a default. TestWrongFlags has the values that are refused.
+// TestOptions: missing options get defaults. TestWrongFlags covers invalid values.
 func TestOptions(t *testing.T) {
 	few := limits.Limits{Services: 1, Endpoints: 2, SliceBytes: 3}
 	for given, want := range map[limits.Limits]limits.Limits{few: few, {}: limits.Default} {

@@ -18,15 +18,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// readiness is why the controller is not ready. The zero value is not ready.
+// readiness has the reason why the controller is not ready. The zero value is not ready.
 type readiness struct {
 	reason atomic.Pointer[func() string]
 }
 
-// set fixes the reason. Empty means ready.
+// set stores a constant reason. Empty means ready.
 func (r *readiness) set(reason string) { r.check(func() string { return reason }) }
 
-// check asks for the reason each time.
+// check makes get call a function for the reason.
 func (r *readiness) check(reason func() string) { r.reason.Store(&reason) }
 
 func (r *readiness) get() string {
@@ -36,11 +36,11 @@ func (r *readiness) get() string {
 	return "the id of the local cluster is not known yet"
 }
 
-// connections is how many connections a port holds. A new one closes the oldest, so that clients which hold theirs keep
-// neither the kubelet nor Prometheus out.
+// connections is the maximum number of open connections of a port. A further connection closes the oldest one, so that
+// clients that keep theirs open cannot lock out the kubelet or Prometheus.
 const connections = 128
 
-// newest is a listener with the newest connections only. Accept is called by one goroutine.
+// newest is a listener that keeps only the newest connections open. Only one goroutine may call Accept.
 type newest struct {
 	net.Listener
 	open [connections]net.Conn
@@ -60,8 +60,8 @@ func (l *newest) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// serve answers /metrics and those of state at one listener, and /healthz and /readyz at the other, or at the same one if
-// health is nil, until the context ends.
+// serve answers /metrics and the paths of package state at listener, and /healthz and /readyz at health, or at listener
+// if health is nil, until the context ends.
 func serve(
 	ctx context.Context, group *sync.WaitGroup, listener, health net.Listener, registry *prometheus.Registry,
 	ready *readiness, states http.Handler,
@@ -89,7 +89,7 @@ func serve(
 		})
 		group.Go(func() {
 			<-ctx.Done()
-			_ = server.Close() // nothing is lost with a scrape
+			_ = server.Close() // may cut off a scrape, which is harmless
 		})
 	}
 }
@@ -97,7 +97,7 @@ func serve(
 func answer(w http.ResponseWriter, problem string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if problem == "" {
-		_, _ = w.Write([]byte("ok\n")) // a client that went away is its own affair
+		_, _ = w.Write([]byte("ok\n")) // fails only if the client has disconnected
 		return
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)

@@ -60,7 +60,7 @@ func TestServe(t *testing.T) {
 	group.Wait()
 }
 
-// TestHeldConnections holds more connections than the port does: the oldest are closed, and the newest are answered.
+// TestHeldConnections opens more connections than a port keeps: the oldest are closed, and the newest are answered.
 func TestHeldConnections(t *testing.T) {
 	listener := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())

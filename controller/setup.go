@@ -107,7 +107,7 @@ func (c *controller) newReconciler(
 	})
 }
 
-// Events are about objects of the MCS API, too.
+// The recorder needs the types of the MCS API for Events on its objects.
 func init() { utilruntime.Must(v1beta1.Install(scheme.Scheme)) }
 
 // newRecorder returns a recorder of Events, and a function that stops it.
