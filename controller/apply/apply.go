@@ -23,24 +23,24 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API
-// server frees the IP of a deleted Service a moment later, and the condition would flap.
+// FailuresToReport is the number of consecutive failures after which a condition reports the failure. Earlier reports
+// would make it flap: the API server frees the IP of a deleted Service only a moment later.
 const FailuresToReport = 6
 
 // An Applier writes to the local cluster. It is safe for concurrent use for different services.
 type Applier struct {
-	// API writes ServiceImports and ServiceExports, and Core Services and EndpointSlices.
+	// API writes ServiceImports and ServiceExports; Core writes Services and EndpointSlices.
 	API  *local.API
 	Core kubernetes.Interface
 	// Recorder writes Events.
 	Recorder record.EventRecorder
-	// Clock dates transitions of conditions.
+	// Clock gives the times of condition transitions and of writes.
 	Clock clock.PassiveClock
 	// Written is called after an EndpointSlice was created or updated; before is nil for a new one.
 	Written func(before, after *discoveryv1.EndpointSlice)
 
-	// oneIP is set once the second IP of a dual-stack ServiceImport was refused: definitions of the MCS API before v0.2.0
-	// allow one. The process restarts with another definition.
+	// oneIP is set once the API server rejects the second IP of a dual-stack ServiceImport: CRDs of the MCS API before
+	// v0.2.0 allow one. The process restarts when the CRD changes.
 	oneIP atomic.Bool
 	tracker
 }
@@ -50,11 +50,11 @@ func Stale(err error) bool { return errors.Is(err, errStale) }
 
 // An Outcome says when a service is to be reconciled again, and whether it is published.
 type Outcome struct {
-	// Again is set if the answer to a write affects others: the UID of a new import, or the IP of a Service.
+	// Again is set if other writes need the answer to a write: the UID of a new import, or the IP of a Service.
 	Again bool
-	// Due is set if another writer changed something while the pass wrote.
+	// Due is set if another writer changed an object of the service while the pass wrote.
 	Due bool
-	// Unpublished is why slices that the local cluster publishes are out of date, nil if they are not.
+	// Unpublished is the error that left published slices of the local cluster out of date, nil if they are current.
 	Unpublished error
 }
 
@@ -65,7 +65,7 @@ type Outcome struct {
 // outcome. A failed write only prevents writes that depend on it: a failed slice prevents deletions of slices of the same
 // source cluster. All errors are returned.
 //
-// observed is from the caches, and its objects stay unchanged. failures is the number of consecutive failed reconciles of
+// observed comes from the caches; its objects stay unchanged. failures is the number of consecutive failed reconciles of
 // the service.
 func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, failures int,
 	result merge.Result,
@@ -86,7 +86,7 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 }
 
 // writeImportAndService writes the import, its derived Service, and the status of the import, unless the next pass will
-// change that status. A refused Service is reported from FailuresToReport on.
+// change that status. It reports a rejected Service after FailuresToReport failures.
 func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
 	before := p.imported
 	if importErr = p.writeImport(ctx); importErr != nil || p.result.ServiceImport == nil {
@@ -161,7 +161,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	}
 }
 
-// writeImportStatus writes the status of the import. It reports a refused derived Service.
+// writeImportStatus writes the status of the import. It reports a rejected derived Service.
 func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	before := p.imported
 	desired := before.DeepCopy()
@@ -178,8 +178,8 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	return nil
 }
 
-// writeService writes a Service. It deletes one that cannot be updated, and returns nil: the deletion's event brings the next
-// pass.
+// writeService writes a Service. It deletes a Service that cannot be updated, and returns nil: the event of the deletion
+// causes the next pass.
 func (p *pass) writeService(ctx context.Context, existing, desired *corev1.Service) (*corev1.Service, error) {
 	client := p.Core.CoreV1().Services(p.namespace())
 	if existing != nil && merge.NeedsRecreation(existing, desired) {
@@ -206,7 +206,7 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 	return nil
 }
 
-// writeNodePorts writes the Service with node ports. Its answer has the ports.
+// writeNodePorts writes the Service with node ports. The API server allocates the ports.
 func (p *pass) writeNodePorts(ctx context.Context) error {
 	existing, desired := p.observed.NodePorts, p.result.NodePorts
 	if desired == nil {
@@ -225,7 +225,7 @@ func (p *pass) writeNodePorts(ctx context.Context) error {
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	before := p.observed.ServiceExport
 	if before == nil || len(p.result.ExportConditions) == 0 || Stale(slicesErr) {
-		return nil // there is none, another implementation writes it, or the next pass decides
+		return nil // no export, conditions of another implementation, or the next pass decides
 	}
 	desired, decided := before.DeepCopy(), slices.Clone(p.result.ExportConditions)
 	fail(&decided, slicesErr)
@@ -233,7 +233,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	exports := p.API.ServiceExports(p.namespace())
 	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
 	if errors.Is(err, errStale) && (written == nil || written.UID != before.UID) {
-		return nil // deleted meanwhile: an event brings the next pass
+		return nil // deleted meanwhile: its event causes the next pass
 	}
 	if err != nil {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)

@@ -48,7 +48,7 @@ func equalPort(a, b discoveryv1.EndpointPort) bool {
 		ptr.Equal(a.AppProtocol, b.AppProtocol)
 }
 
-// equalEndpoint compares field by field. To compare encoded endpoints takes four times as long, and reflection far more.
+// equalEndpoint compares field by field. Comparing encoded endpoints takes four times as long, and reflection far longer.
 func equalEndpoint(a, b discoveryv1.Endpoint) bool {
 	hintsA, hintsB := ptr.Deref(a.Hints, discoveryv1.EndpointHints{}), ptr.Deref(b.Hints, discoveryv1.EndpointHints{})
 	return slices.Equal(a.Addresses, b.Addresses) && ptr.Equal(a.Conditions.Ready, b.Conditions.Ready) &&

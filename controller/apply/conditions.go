@@ -28,7 +28,7 @@ const maxMessage = 1024
 // conditionReason is the syntax of a condition's reason in the API.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// isAbout reports whether the API server refused an object for the value of a field, or of one whose name begins so.
+// isAbout reports whether the API server rejected an object because of a field whose path begins with the given one.
 func isAbout(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -39,8 +39,8 @@ func isAbout(err error, field string) bool {
 	})
 }
 
-// refuse makes decided conditions of an import say that the API server refused the derived Service, if it did so for good: a
-// retry succeeds only after another change.
+// refuse sets Ready=False in the decided conditions of an import if the API server rejected the derived Service
+// permanently: a retry succeeds only after another change.
 func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) {
 	var status apierrors.APIStatus
 	if !errors.As(serviceErr, &status) {
@@ -64,14 +64,14 @@ func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, servic
 	notReady(decided, reason, message)
 }
 
-// fail makes decided conditions of an export that is ready say that its slices could not be written, if err is not nil.
+// fail sets Ready=False in the decided conditions of a ready export if its slices could not be written because of err.
 func fail(decided *[]metav1.Condition, err error) {
 	if err != nil && meta.IsStatusConditionTrue(*decided, string(v1beta1.ServiceExportConditionReady)) {
 		notReady(decided, string(v1beta1.ServiceExportReasonFailed), "The endpoints could not be published: "+err.Error())
 	}
 }
 
-// notReady sets the condition Ready of an import or an export. The message may be too long for it.
+// notReady sets Ready=False in the conditions of an import or an export, and cuts a long message.
 func notReady(decided *[]metav1.Condition, reason, message string) {
 	meta.SetStatusCondition(decided, metav1.Condition{
 		Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reason,
@@ -79,8 +79,8 @@ func notReady(decided *[]metav1.Condition, reason, message string) {
 	})
 }
 
-// conditions returns the decided conditions of a generation of an object, and those that other writers set. The time of a
-// transition is that of a change of the status, to the second, as the API server keeps it.
+// conditions returns the decided conditions of a generation of an object, and those that other writers set. The
+// transition time changes only with the status, and has whole seconds, as in the API.
 func (a *Applier) conditions(existing, decided []metav1.Condition, generation int64) []metav1.Condition {
 	result := slices.DeleteFunc(slices.Clone(existing), func(c metav1.Condition) bool {
 		return strings.HasPrefix(c.Type, export.Domain+"/") && meta.FindStatusCondition(decided, c.Type) == nil // of this controller

@@ -25,8 +25,8 @@ func status(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
 }
 
-// TestRefused: the condition says why the API server refuses the derived Service, once a retry does not help. An import whose
-// IP another Service has by now says which IP that is, and what gives it one.
+// TestRefused: once retries do not help, the condition says why the API server rejects the derived Service. If another
+// Service has the IP of the import by now, it names the IP and the command that requests another.
 func TestRefused(t *testing.T) {
 	invalid := func(path string) error {
 		return fmt.Errorf("derived Service: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "derived-x", field.ErrorList{
@@ -116,7 +116,7 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	}
 }
 
-// TestEvents: one when an administrator should look, one when it is over, none otherwise.
+// TestEvents: an Event when a condition needs attention, another when it recovers, and no others.
 func TestEvents(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, want string }{
 		"valid at once":   {"", "Valid=True/Valid", ""},

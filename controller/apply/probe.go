@@ -13,8 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Probe returns the API server's error for an EndpointSlice of a cluster in a namespace, by a dry run. The slice has the
-// labels of a published one, so that admission rules that select by label apply.
+// Probe creates an EndpointSlice of a cluster in a namespace as a dry run, and returns the API server's error. The slice
+// has the labels of a published one, so that admission rules that select by label apply.
 func Probe(ctx context.Context, client kubernetes.Interface, namespace, cluster string) error {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

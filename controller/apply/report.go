@@ -21,7 +21,7 @@ const EventForeignObject = "ForeignObject"
 const EventClusterIPTaken = "ClusterIPTaken"
 
 // foreign reports an object of another owner that has the name of a desired one, with Events on the object itself and on
-// the ServiceExport of this cluster. The recorder counts repeated ones, and bounds how many it writes.
+// the ServiceExport of this cluster. The recorder aggregates repeated Events and limits their rate.
 func (p *pass) foreign(object reportable) {
 	kind, handOver := "EndpointSlice", "label it "+export.LabelSliceManagedBy+"="+export.Manager
 	switch object.(type) {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// behind maps source clusters of which some slice is not up to date to the error, which is nil if slices wait for their
+// behind maps each source cluster that has an out-of-date slice to the error, which is nil if slices wait for their
 // import. Slices of these clusters are not deleted: a service is exported as long as it has a slice, and endpoints that
 // moved to a new slice may still be only in the old one.
 type behind map[string]error

@@ -27,8 +27,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// sliceServer takes down which slices are written and deleted. Some are refused, and some are gone, without the pass having
-// seen that. Which ones are asked for is what is under test; real servers are met in test/controller.
+// sliceServer records the requests for slices, which the tests check. It rejects some writes, and lacks some slices that
+// the pass has in its cache. test/controller uses real servers.
 type sliceServer struct{ refused, gone, asked []string }
 
 func (s *sliceServer) answer(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -100,9 +100,9 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 	return p
 }
 
-// TestSlices: a slice that cannot be written keeps what is there of its cluster, and nothing of the others. If it is of the
-// local cluster, this is marked, because the heartbeat stops then. Without an import of this controller, which owns copies, new
-// ones wait, and those that they replace stay; what a cluster withdrew goes.
+// TestSlices: if a slice cannot be written, old slices of its cluster stay, and those of other clusters are deleted. For
+// a slice of the local cluster, Unpublished is set, because the heartbeat stops then. Without an import of this
+// controller, which owns copies, new copies wait and the ones that they replace stay; withdrawn slices are deleted.
 func TestSlices(t *testing.T) {
 	own, ending := ownImport(), ownImport()
 	ending.DeletionTimestamp = &metav1.Time{}
@@ -170,8 +170,8 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestAPassWaitsForDeletions: a pass that began before the caches show what the last one deleted would use it, and a copy that
-// was used comes back.
+// TestAPassWaitsForDeletions: a pass that began before the caches show the deletions of the last pass would use the
+// deleted copies, and write them again.
 func TestAPassWaitsForDeletions(t *testing.T) {
 	for refused, want := range map[string]bool{"": true, "west-1": false} {
 		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()}, "west-1", "")
@@ -187,7 +187,7 @@ func TestAPassWaitsForDeletions(t *testing.T) {
 		if !p.Sees(web, Change{p.observed.EndpointSlices[0], true}) || p.Behind(web) {
 			t.Errorf("refused %q: the service is not due for the deletion", refused)
 		}
-		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // a finalizer holds it, without another event
+		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // it waits for a finalizer, without another event
 		p.begins(web)
 		if err := p.removeRest(t.Context(), nil); err != nil || p.ends(web) || p.Behind(web) {
 			t.Errorf("refused %q: a deletion is waited for again and again: %v", refused, err)
@@ -204,14 +204,14 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	if err := late["east"]; !Stale(err) {
 		t.Fatalf("got %v", err)
 	}
-	// It has no API: what is written would be a panic.
+	// The Applier has no API: a write would panic.
 	if err := p.writeExportStatus(t.Context(), late["east"]); err != nil {
 		t.Errorf("the status: %v", err)
 	}
 }
 
-// TestASliceLosesItsService: the caches find no slice without the label of its service. It is written anew, unless the caches are
-// late. One that somebody else made is left alone, with an Event, and keeps nothing back.
+// TestASliceLosesItsService: the caches do not find a slice that lost the label of its service. The pass labels it again,
+// unless the caches are late. A slice of another owner stays as it is, with an Event, and blocks no deletion.
 func TestASliceLosesItsService(t *testing.T) {
 	for label, want := range map[string]string{
 		"": "create get update", "another": "create get update", "web": "create get", "foreign": "create get",
@@ -238,8 +238,8 @@ func TestASliceLosesItsService(t *testing.T) {
 	}
 }
 
-// TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is replaced, also what it set before and no longer
-// wants. What others set stays, finalizers too.
+// TestMetadataOfOthersStaysOnSlices: labels and annotations of this controller on a slice are replaced, or removed if no
+// longer desired. Metadata of other writers, including finalizers, stays.
 func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 	slice := func(labels, annotations map[string]string) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}}
@@ -281,8 +281,8 @@ func TestForeignService(t *testing.T) {
 	}
 }
 
-// TestDerivedServiceOfAnotherStays: the names of two services' derived Services may be equal. A service that is not exported
-// removes its own and no other.
+// TestDerivedServiceOfAnotherStays: the names of two services' derived Services may be equal. A service that is no longer
+// exported deletes only its own.
 func TestDerivedServiceOfAnotherStays(t *testing.T) {
 	service := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
 	for label, gone := range map[string]bool{service.Name: true, "s-g9sgelsm7d": false, "names-nobody": true} {

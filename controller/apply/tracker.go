@@ -11,34 +11,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// UnseenFor is how long a write is waited for. After a restore of etcd, resourceVersions go back, and a cache may never show
-// it.
+// UnseenFor is how long the caches may take to show a write. After a restore of etcd, resourceVersions go back, and a
+// cache may never show it.
 const UnseenFor = 10 * time.Second
 
-// A tracker holds the versions of the objects that were written, and those that were deleted, until an event shows that, as the
-// EndpointSliceTracker of k8s.io/endpointslice does. A service is not reconciled until then, so no pass decides by what this
-// process has replaced, and what it wrote makes no pass due. It is safe for concurrent use.
+// A tracker remembers each written version and each deletion until an event shows it, like the EndpointSliceTracker of
+// k8s.io/endpointslice. The service is not reconciled until then, so no pass reads objects that this process has
+// replaced, and events of own writes cause no pass. It is safe for concurrent use.
 type tracker struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]*unseen
 }
 
-// unseen is what was written of a service and is not shown.
+// unseen has the writes of a service that no event has shown.
 type unseen struct {
-	versions map[types.UID]string // empty for a deletion
+	versions map[types.UID]string // by object, empty for a deletion
 	at       time.Time            // of the last write
-	// early has the last event of each object since the pass began to write: a watch often shows a write before the answer
-	// comes. It is nil between passes.
+	// early has the last event of each object since the pass began to write: a watch often shows a write before the API
+	// server answers it. It is nil between passes.
 	early map[types.UID]Change
 }
 
-// A Change is an object that a cache shows, or that is gone from it. The object is shared and must not be changed.
+// A Change is an object that a cache shows or, if Gone is set, no longer shows. The object is shared and must not be changed.
 type Change struct {
 	metav1.Object
 	Gone bool
 }
 
-// shownBy reports whether a write is shown by the state of the object in a cache. A finalizer may hold one that was deleted.
+// shownBy reports whether a cached object reflects the write of a version or, if it is empty, a deletion.
 func shownBy(object metav1.Object, version string) bool {
 	if version == "" {
 		return object.GetDeletionTimestamp() != nil
@@ -56,7 +56,7 @@ func (t *tracker) begins(service types.NamespacedName) {
 	t.services[service] = &unseen{versions: map[types.UID]string{}, early: map[types.UID]Change{}}
 }
 
-// wrote notes the version of an object as the API server stored it, empty if it was deleted.
+// wrote notes the version of an object that the API server stored, empty if it was deleted.
 func (t *tracker) wrote(service types.NamespacedName, uid types.UID, version string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *tracker) wrote(service types.NamespacedName, uid types.UID, version str
 	of.versions[uid], of.at = version, now
 }
 
-// ends notes that a pass has written all, and reports whether the service is due for what caches showed since begins.
+// ends notes that a pass has made all writes, and reports whether an event since begins makes the service due.
 func (t *tracker) ends(service types.NamespacedName) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +78,8 @@ func (t *tracker) ends(service types.NamespacedName) (due bool) {
 	return due
 }
 
-// Sees notes that a cache shows an object of a service, or that it is gone. It reports whether the service is to be
-// reconciled because of it: not for what was written, or older. While a pass writes it returns false, and its end decides.
+// Sees notes that a cache shows a change of an object of a service. It reports whether the service must be reconciled because of
+// it: not if it shows a written version or an older one. While a pass writes, Sees returns false, and ends decides.
 func (t *tracker) Sees(service types.NamespacedName, shown Change) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *tracker) Sees(service types.NamespacedName, shown Change) (due bool) {
 	return due
 }
 
-// concerned is Sees after the end of the pass.
+// concerned is Sees between passes.
 func (u *unseen) concerned(shown Change) bool {
 	version, known := u.versions[shown.GetUID()]
 	switch {
@@ -110,16 +110,16 @@ func (u *unseen) concerned(shown Change) bool {
 	return shown.Gone || version != shown.GetResourceVersion()
 }
 
-// Behind reports whether the caches do not show yet all that was written of a service. Then it is not to be reconciled. It is to
-// be called between passes, before the caches are read.
+// Behind reports whether the caches do not show all writes of a service yet. The service must not be reconciled then.
+// Call Behind between passes, before the caches are read.
 func (t *tracker) Behind(service types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.services[service] != nil
 }
 
-// Expired reports whether the caches did not show for UnseenFor what was written of a service, and forgets it then: the service
-// is to be reconciled, as an object that was deleted while a watch was broken causes no event.
+// Expired reports whether the caches have not shown all writes of a service UnseenFor after the last one, and forgets them then:
+// the service must be reconciled. An object that was deleted while a watch was broken, for example, causes no event.
 func (t *tracker) Expired(service types.NamespacedName, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestTracker plays writes, what caches show, and passes.
+// TestTracker plays sequences of passes, writes and events.
 func TestTracker(t *testing.T) {
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	object := func(uid, version string) metav1.Object {

@@ -52,7 +52,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	var written P
 	var err error
 	version := ""
-	// Older CustomResourceDefinitions lack fields, which would cause a warning each without FieldValidation.
+	// Older CRDs lack some fields, each of which would cause a warning otherwise.
 	if existing == nil {
 		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
@@ -98,7 +98,7 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 // again.
 func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], seen P) error {
 	if seen.GetDeletionTimestamp() != nil {
-		return nil // a finalizer holds it
+		return nil // it waits for a finalizer
 	}
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
 	err := client.Delete(ctx, seen.GetName(),
@@ -124,8 +124,8 @@ func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], 
 	return err
 }
 
-// Credential returns what writes the Secret of a member with a renewed token. The API server refuses it if the Secret has
-// changed since it was read, or if no Role allows the controller to update this Secret, as join creates for each.
+// Credential returns a function that writes the Secret of a member with a renewed token. The API server rejects the write
+// if the Secret has changed since it was read, or if no Role allows it. The command join creates a Role for each Secret.
 func Credential(client kubernetes.Interface) func(context.Context, *corev1.Secret) error {
 	return func(ctx context.Context, secret *corev1.Secret) error {
 		_, err := client.CoreV1().Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{})

@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestRemove: what was seen is deleted, and what came after it stays. The answers to stale deletions are what is under test;
-// real servers are met in test/controller.
+// TestRemove: the observed version of an object is deleted, a later one stays. The test covers the answers to stale
+// deletions; test/controller uses real servers.
 func TestRemove(t *testing.T) {
 	service := func(uid types.UID, version string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: uid, ResourceVersion: version}}
