@@ -37,8 +37,8 @@ type Patterns struct{ words []string }
 // AllServices are the patterns that accept everything.
 var AllServices = Patterns{[]string{Everything}}
 
-// ParsePatterns returns the patterns of a text, which are separated by commas: namespace, or namespace/service, with * and
-// ?. The empty text has none.
+// ParsePatterns parses patterns that are separated by commas: namespace or namespace/service, with the wildcards * and ?.
+// The empty text has none.
 func ParsePatterns(text string) (Patterns, error) {
 	if len(text) > MaxBytes {
 		return Patterns{}, fmt.Errorf("the patterns have %d bytes: use at most %d", len(text), MaxBytes)
@@ -75,9 +75,9 @@ func (p Patterns) String() string { return strings.Join(p.words, ",") }
 
 // An Admission decides which services of members are imported. The zero value admits none.
 type Admission struct {
-	// Denied are patterns, as of path.Match, of namespaces that are neither exported nor imported.
+	// Denied are path.Match patterns of namespaces that are neither exported nor imported.
 	Denied []string
-	// Accept are the patterns for members without patterns of their own.
+	// Accept are the patterns for members without their own.
 	Accept Patterns
 }
 
@@ -86,8 +86,8 @@ func (a Admission) Denies(namespace string) bool {
 	return slices.ContainsFunc(a.Denied, func(pattern string) bool { return matches(pattern, namespace) })
 }
 
-// Admit returns the rule by which a service of a member is not imported, empty if it is. own are the patterns of the
-// member, nil for none, and labelled is whether the namespace has AcceptLabel.
+// Admit returns the reason why a service of a member is not imported, empty if it is. own are the patterns of the member,
+// nil if it has none. labelled reports whether the namespace has AcceptLabel.
 func (a Admission) Admit(service types.NamespacedName, own *Patterns, labelled bool) (reason string) {
 	switch {
 	case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):

@@ -63,7 +63,7 @@ func FuzzParsePatterns(f *testing.F) {
 	})
 }
 
-// TestAdmit: patterns of a member's own are all that counts for it.
+// TestAdmit: if a member has its own patterns, only these count.
 func TestAdmit(t *testing.T) {
 	parse := func(text string) Patterns {
 		patterns, err := ParsePatterns(text)

@@ -12,22 +12,21 @@ import (
 const (
 	// PropertiesAnnotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
 	PropertiesAnnotation = "clusterset-dns.github.io/properties"
-	// ClusterSetProperty is the name of the property that names the set of a cluster (KEP-2149). It is never omitted for
-	// others.
+	// ClusterSetProperty is the name of the property with the cluster's set (KEP-2149). It never makes room for others.
 	ClusterSetProperty = "clusterset.k8s.io"
-	// ClusterIDProperty is the name of the property that is the id of a cluster (KEP-2149). It is never omitted for others.
+	// ClusterIDProperty is the name of the property with the cluster's id (KEP-2149). It never makes room for others.
 	ClusterIDProperty = "cluster.clusterset.k8s.io"
-	// NetworkProperty is the name of the property that is the network of a cluster's pods. Pods of clusters of the same one,
-	// or without one, reach each other. It is never omitted for others.
+	// NetworkProperty is the name of the property with the network of a cluster's pods. Pods of clusters with the same value, or
+	// without one, reach each other. It never makes room for others.
 	NetworkProperty = "network.clusterset-dns.github.io"
 )
 
 // wellKnown are the names of the properties that precede all others.
 var wellKnown = []string{ClusterSetProperty, ClusterIDProperty, NetworkProperty}
 
-// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, {} for none, never empty. Properties
-// that do not fit are omitted, those that are wellKnown last, the others in the order of their names; their names are
-// returned. The text depends only on the properties.
+// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, {} for none, never empty.
+// Properties that do not fit are omitted, and their names returned. The wellKnown properties get room first, then the
+// others in the order of their names, so that the text depends only on the properties.
 func EncodeProperties(all map[string]string) (text string, omitted []string) {
 	fit := map[string]string{}
 	for _, name := range slices.Concat(wellKnown, slices.Sorted(maps.Keys(all))) {
@@ -51,7 +50,7 @@ func encoded(all map[string]string) string {
 	return string(text)
 }
 
-// ParseProperties returns the properties that a text has. Those of the empty text are unknown, so that the map is nil.
+// ParseProperties parses the text of EncodeProperties. The empty text means unknown properties: the map is nil.
 func ParseProperties(text string) (map[string]string, error) {
 	if text == "" {
 		return nil, nil

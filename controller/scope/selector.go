@@ -20,12 +20,12 @@ const (
 	local = "local"
 )
 
-// A Cluster is what a selector looks at.
+// A Cluster has the id and the properties of a cluster, for selectors.
 type Cluster struct {
 	// ID is the id of the cluster.
 	ID string
-	// Properties are its ClusterProperties, name to value. While they are unknown, they are nil, and no label selector
-	// selects the cluster, also none that is negative.
+	// Properties are its ClusterProperties by name, nil while they are unknown. No label selector selects the cluster
+	// then, not even a negative one.
 	Properties map[string]string
 }
 
@@ -43,8 +43,8 @@ var (
 	same = regexp.MustCompile(`^same\(\s*([^()\s]+)\s*\)$`)
 )
 
-// ParseSelector returns the selector of a text: terms separated by semicolons, at most MaxSelector bytes. A term of ids
-// that are separated by commas is an error: as a label selector, it would select the clusters with these properties.
+// ParseSelector returns the selector of a text: terms separated by semicolons, at most MaxSelector bytes. A term of ids that are
+// separated by commas is an error: as a label selector, it would select clusters that have properties of these names.
 func ParseSelector(text string) (Selector, error) {
 	if len(text) > MaxSelector {
 		return Selector{}, fmt.Errorf("the cluster selector has %d bytes: use at most %d", len(text), MaxSelector)
@@ -64,7 +64,7 @@ func ParseSelector(text string) (Selector, error) {
 	return parsed, nil
 }
 
-// ParseAbsolute is ParseSelector without the terms local and same, whose meaning depends on who evaluates them.
+// ParseAbsolute is ParseSelector, but rejects the terms local and same, which mean other clusters in each cluster.
 func ParseAbsolute(text string) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
 		if part = strings.TrimSpace(part); part == local || same.MatchString(part) {
@@ -77,7 +77,7 @@ func ParseAbsolute(text string) (Selector, error) {
 
 var errList = fmt.Errorf("it has ids separated by commas: separate them with %q", separator)
 
-// isList reports whether a term is several, each of one word, separated by commas.
+// isList reports whether a term is a list of ids, same(...) or *, separated by commas.
 func isList(text string) bool {
 	parts := strings.Split(text, ",")
 	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part string) bool {
@@ -114,8 +114,8 @@ func parseTerm(text string) (term, error) {
 	}, nil
 }
 
-// Selects reports whether the selector selects the cluster, as seen from the local one. A cluster without id and properties is
-// selected by the term * alone, unless it is the local one.
+// Selects reports whether the selector selects the cluster, as seen from the local one. Only the term * selects a cluster
+// without id and properties, unless it is the local cluster.
 func (s Selector) Selects(cluster, local Cluster) bool {
 	return slices.ContainsFunc(s.terms, func(applies term) bool { return applies(cluster, local) })
 }
