@@ -35,7 +35,7 @@ var refused = []netip.Prefix{
 }
 
 // checkAddress parses the address of an endpoint. It returns an error if no pod can have it or if it is not of the
-// slice's type, but not if it is not in canonical form.
+// slice's type. It need not be in canonical form.
 func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr, error) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {

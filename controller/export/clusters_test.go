@@ -30,7 +30,7 @@ func chosen(t testing.TB, clusters string) *View {
 		newSlice("b", "8080/TCP", "10.1.0.2"))
 }
 
-// TestChosenClusters: chosen clusters read the export. For the others, it does not exist, whatever they knew before.
+// TestChosenClusters: chosen clusters read the export. For other clusters it does not exist, even if they have copies of it.
 func TestChosenClusters(t *testing.T) {
 	all := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
 		newSlice("b", "8080/TCP", "10.1.0.2"))
@@ -61,7 +61,7 @@ func TestChosenClusters(t *testing.T) {
 	}
 }
 
-// TestChosenAmongOthers: while an export changes, each slice is for those that it says, and so is each copy.
+// TestChosenAmongOthers: while an export changes, each slice and each copy is for the clusters in its own snapshot.
 func TestChosenAmongOthers(t *testing.T) {
 	wide, narrow := chosen(t, "west; north"), chosen(t, "north")
 	mixed := []*discoveryv1.EndpointSlice{publish(wide)[0], publish(narrow)[1]}

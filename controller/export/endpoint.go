@@ -38,8 +38,8 @@ func condition(value bool) *bool {
 // An endpointReader converts the endpoints of a slice to those of a view.
 type endpointReader struct {
 	addressType discoveryv1.AddressType
-	// from is the member that the endpoints are of, nil for the local cluster: they keep what only means something in the
-	// cluster itself.
+	// from is the member that publishes the endpoints, nil for the local cluster, whose endpoints keep nodeName and
+	// targetRef.
 	from    *Source
 	exposed bool
 	// demoted are the indices of ready endpoints that a merge demoted.
@@ -64,7 +64,7 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 		if addresses == nil {
 			continue
 		}
-		// While an endpoint is ready, also by publishNotReadyAddresses, nobody reads its other conditions.
+		// While an endpoint is ready, even if by publishNotReadyAddresses, consumers ignore its other conditions.
 		c := in[i].Conditions
 		ready := ptr.Deref(c.Ready, true) || demoted[i]
 		endpoint := discoveryv1.Endpoint{
@@ -85,8 +85,8 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	return out
 }
 
-// address returns the first address of an endpoint in canonical form, nil if it is not valid. The API defines no meaning of
-// others, and kube-proxy does not look at them.
+// address returns the first address of an endpoint in canonical form, nil if it is not valid. The API does not define the
+// meaning of further addresses, and kube-proxy ignores them.
 func (r *endpointReader) address(in []string) []string {
 	if len(in) == 0 {
 		r.found.add(ReasonBadEndpoint, r.object, "an endpoint has no address")
@@ -105,7 +105,7 @@ func (r *endpointReader) address(in []string) []string {
 	}
 	canonical := in[:1]
 	if address.String() != text {
-		// Local slices may have any form; a snapshot has the canonical one.
+		// Local slices may have any form; published slices have the canonical one.
 		if r.from != nil {
 			return refuse(ReasonBadAddress, "%q is not in canonical form, %s", text, address)
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package export holds one cluster's validated view of one service that it exports, and the snapshot by which that view
-// travels between clusters. Names of derived Services and slices, keys, the reasons of an export that is not valid, and the
-// form in which slices take little memory are here, too.
+// Package export has the validated view of one service that a cluster exports, and the snapshot that carries this view to
+// other clusters. It also defines the names of derived Services and slices, labels and annotations, the reasons why an
+// export is invalid, and a compact form of slices in memory.
 //
 // The package is pure: values in, values out, the same answer for the same
 // input in any order. docs/design.md#snapshot describes the snapshot.
@@ -30,19 +30,19 @@ type View struct {
 	Spec *Spec
 	// Slices are sorted by their unique names. There is at least one; without endpoints it is empty.
 	Slices []Slice
-	// Exposed are the slices for clusters of other networks, of the local cluster only: they are published, and never merged.
+	// Exposed are the slices for clusters of other networks, only in local views: they are published, and never merged.
 	Exposed []Slice
-	// Memory is for the next pass of the local cluster, which is due After, 0 for never.
+	// Memory is for the next pass over a local export, which is due After; 0 means that none is due.
 	Memory Memory
 	After  time.Duration
 }
 
-// A Memory is what a pass over an export leaves for others. It is immutable.
+// A Memory is what a pass over an export remembers for later passes. It is immutable.
 type Memory struct {
-	// ReadySince are since when nodes have a ready pod, zero for long. In Exporter.Before, nil means that all nodes have one
-	// for long, as a new leader assumes; in a View, that the export is not exposed by nodes.
+	// ReadySince has the time since which each node has a ready pod; zero means for long. In Exporter.Before, nil means
+	// for long on all nodes, as a new leader assumes; in a View, it means that nodes do not expose the export.
 	ReadySince map[string]time.Time
-	// Names are those of the load balancers by which the export is exposed, the empty one for Gateways.
+	// Names are the DNS names of the load balancers or Gateways that expose the export; for Gateways, also the empty name.
 	Names []string
 }
 
@@ -95,17 +95,17 @@ type Slice struct {
 	Name string `json:"name"`
 	// AddressType is IPv4 or IPv6.
 	AddressType discoveryv1.AddressType `json:"-"`
-	// Targets map ports of the Service to target ports, in the order of the ports; those of Gateways in that of their routes.
-	// The endpoints do not serve ports of the Service without a target.
+	// Targets map ports of the Service to target ports, in the order of the ports; for Gateways in the order of their
+	// routes. The endpoints do not serve ports of the Service without a target.
 	Targets []Target `json:"targets,omitempty"`
-	// Endpoints have the conditions of the exporting cluster, all three set, and no hints. Those of other clusters have
-	// no nodeName and no targetRef.
+	// Endpoints have the conditions of the exporting cluster, all three set, and no hints. Endpoints of other clusters
+	// have no nodeName and no targetRef.
 	Endpoints []discoveryv1.Endpoint `json:"-"`
-	// Clusters is the cluster selector of the clusters that the slice is for, empty for all. While an export changes,
-	// its slices may differ. It is valid: see scope.ParseAbsolute.
+	// Clusters is the valid cluster selector (see scope.ParseAbsolute) of the clusters that the slice is for, empty for
+	// all. While an export changes, its slices may have different selectors.
 	Clusters string `json:"-"`
-	// Network is the network that the slice is for, empty for the default one; if Exposed is set, it is for all others. The
-	// addresses are then not those of pods, but what Exposed says.
+	// Network is the network of the exporting cluster, empty for the default one. The slice is for clusters of this network,
+	// with addresses of pods, or if Exposed is set for clusters of all others, with the addresses of that Exposure.
 	Network string   `json:"network,omitempty"`
 	Exposed Exposure `json:"exposed,omitempty"`
 	// TriggerTime is when the endpoints changed in the source cluster (RFC 3339), empty if unknown.
@@ -121,10 +121,10 @@ type Target struct {
 	Port int32 `json:"target"`
 }
 
-// A Node is what exposed services need of a node of the local cluster.
+// A Node has the properties of a local node that exposed services need.
 type Node struct {
-	// Addresses are those by which other networks reach it, at most one of each family, and Own the IP addresses in its status,
-	// all in canonical form.
+	// Addresses are the addresses by which other networks reach it, at most one per family. Own are the IP addresses in
+	// its status. All are in canonical form.
 	Addresses, Own []string
 	// Zone is empty if it has none.
 	Zone string
@@ -132,32 +132,32 @@ type Node struct {
 	Ready bool
 }
 
-// A Frontend is what clients in other networks connect to instead of pods.
+// A Frontend is a load balancer or Gateway to which clients in other networks connect instead of pods.
 type Frontend struct {
 	// Addresses are IP addresses and names.
 	Addresses []string
-	// Targets are its ports for those of the Service.
+	// Targets map ports of the Service to its ports.
 	Targets []Target
 }
 
-// An Exporter is the local cluster as far as its exports depend on it.
+// An Exporter has the state of the local cluster on which its exports depend.
 type Exporter struct {
 	// Cluster is its id.
 	Cluster string
 	// Network is the network of its pods: see scope.NetworkProperty.
 	Network string
-	// Expose is the Exposure of the exports without AnnotationExpose. Only with ExposeNodePort the controller derives Services
-	// with node ports.
+	// Expose is the Exposure of the exports without AnnotationExpose. The controller derives Services with node ports
+	// only if it is ExposeNodePort.
 	Expose Exposure
-	// NodePorts is the Service with the name of the one that is derived for the exported one, nil for none.
+	// NodePorts is the existing Service with the name NodePortServiceName, nil for none.
 	NodePorts *corev1.Service
 	// Node returns a node of the cluster, and whether it exists. It is nil before the nodes are known.
 	Node func(name string) (Node, bool)
-	// Before is View.Memory of the pass before, and Now the time. A node that gets its first ready pod is not ready for settle:
-	// its kube-proxy does not serve the pod yet.
+	// Before is View.Memory of the previous pass, and Now the time. A node that gets its first ready pod stays unready
+	// for settle: its kube-proxy does not serve the pod yet.
 	Before Memory
 	Now    time.Time
-	// HostPorts returns the ports of the containers of a pod, or why they are not known: ErrPodsForbidden for want of a right.
+	// HostPorts returns the ports of a pod's containers. The error is ErrPodsForbidden if the controller may not read them.
 	HostPorts func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error)
 	// Resolve returns the addresses of a name of a load balancer, and whether they are known.
 	Resolve func(name string) ([]netip.Addr, bool)

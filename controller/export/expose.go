@@ -22,9 +22,9 @@ import (
 // exported service: a value of AnnotationExpose and of the controller's flag --expose.
 type Exposure string
 
-// Ways.
+// Values of an Exposure.
 const (
-	// ExposeNone: they do not reach it.
+	// ExposeNone: clusters of other networks do not reach it.
 	ExposeNone Exposure = "None"
 	// ExposeNodePort: by a node port of each node that has a ready pod.
 	ExposeNodePort Exposure = "NodePort"
@@ -43,13 +43,13 @@ func ParseExposure(text string) (Exposure, error) {
 	return exposure, nil
 }
 
-// settle is how long a node is not ready that got its first ready pod: kube-proxy serves the pod after about a second.
+// settle is how long a node stays unready after it got its first ready pod: its kube-proxy serves the pod after about a second.
 const settle = 2 * time.Second
 
-// ErrPodsForbidden is why the ports of pods are not known for want of a right.
+// ErrPodsForbidden reports that the controller has no right to read pods, so that it does not know their host ports.
 var ErrPodsForbidden = errors.New("set controller.readPods in the chart if it has a hostPort")
 
-// readAgain and askAgain are after how long a pod that could not, or may not, be read is read again.
+// readAgain is the delay before a pod is read again after a failure, and askAgain after ErrPodsForbidden.
 const readAgain, askAgain = 10 * time.Second, 5 * time.Minute
 
 // Exposure returns how an export is exposed, ExposeNone with an error if its annotation is not valid.
@@ -65,15 +65,15 @@ func (e Exporter) DerivesNodePorts(serviceExport *v1beta1.ServiceExport, service
 		service.Spec.ClusterIP != corev1.ClusterIPNone && len(service.Spec.Selector) > 0 && !hasLocalNodePorts(service)
 }
 
-// hasLocalNodePorts reports whether each port of a Service has a node port, on which a node serves its own pods only. Other
-// nodes would pass connections on, so that a node could not be unready.
+// hasLocalNodePorts reports whether each port of a Service has a node port on which a node serves only its own pods.
+// Otherwise nodes forward connections to each other, so that no node could be unready.
 func hasLocalNodePorts(service *corev1.Service) bool {
 	return service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&
 		len(service.Spec.Ports) > 0 && !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
 }
 
-// exposed returns the slices by which clusters of other networks reach an export, none if it is not exposed. There is at
-// least one otherwise, so that the export is known there.
+// exposed returns the slices by which clusters of other networks reach an export, none if it is not exposed. An exposed
+// export has at least one slice, so that these clusters know it.
 func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, service *corev1.Service, found *problems) []Slice {
 	object := "ServiceExport " + view.Service.String()
 	refuse := func(format string, args ...any) {
@@ -141,9 +141,9 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	return all
 }
 
-// kept returns slices for clusters of other networks as they are published, if there are any, in place of others that are not
-// all known. What is known of the pods counts nevertheless, except at nodes. Slices of the network that the cluster was in stay,
-// too: nothing else is left for the clusters there.
+// kept returns the published slices for clusters of other networks, if there are any, instead of all, because not all
+// addresses are known. Except with node ports, their endpoints get the current conditions of the pods. Slices of the
+// network that the cluster left stay, too: the clusters there have no others.
 func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice) {
 	conditions := best(view)
 	for _, published := range SlicesOf(e.Cluster, e.published) {
@@ -167,7 +167,7 @@ func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice
 	return append(kept, all...)
 }
 
-// publish returns slices as they are published, an empty one for none. Addresses that no EndpointSlice can have are left out.
+// publish completes slices for publication, and returns an empty slice for none. It leaves out addresses that are not valid.
 func (e Exporter) publish(view *View, exposure Exposure, all []Slice, found *problems) []Slice {
 	if len(all) == 0 {
 		all = []Slice{{AddressType: view.Slices[0].AddressType}}
@@ -180,8 +180,8 @@ func (e Exporter) publish(view *View, exposure Exposure, all []Slice, found *pro
 	return all
 }
 
-// nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints that it
-// serves. A node that is not ready serves nothing.
+// nodes returns slices with the nodes that have an endpoint of a view, each with the best conditions of its endpoints. A
+// node that is not ready serves nothing.
 func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format string, args ...any)) (all []Slice) {
 	best := map[string]discoveryv1.EndpointConditions{}
 	view.Memory.ReadySince = map[string]time.Time{}
@@ -221,7 +221,7 @@ func (e Exporter) nodes(view *View, service *corev1.Service, refuse func(format 
 	return slicesOf(view, targets, endpoints)
 }
 
-// settles reports whether a node got its first ready pod since the pass before, or less than settle ago.
+// settles reports whether a node got its first ready pod since the previous pass, or less than settle ago.
 func (e Exporter) settles(view *View, name string) bool {
 	since, known := e.Before.ReadySince[name]
 	if !known && e.Before.ReadySince != nil {
@@ -229,11 +229,11 @@ func (e Exporter) settles(view *View, name string) bool {
 	}
 	view.Memory.ReadySince[name] = since
 	left := settle - e.Now.Sub(since)
-	view.After = max(view.After, left) // there was a pass at the begin of each wait
+	view.After = max(view.After, left) // the pass that began a shorter wait has scheduled its end
 	return left > 0
 }
 
-// better returns the conditions of which clients have more use.
+// better returns the conditions that are more useful to clients: ready, then serving.
 func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions {
 	if ptr.Deref(a.Ready, false) || !ptr.Deref(b.Ready, false) && ptr.Deref(a.Serving, false) {
 		return a
@@ -241,7 +241,7 @@ func better(a, b discoveryv1.EndpointConditions) discoveryv1.EndpointConditions 
 	return b
 }
 
-// slicesOf returns slices of at most maxEndpoints of the families that the Service has.
+// slicesOf returns slices of at most maxEndpoints endpoints, for each family of the Service.
 func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (all []Slice) {
 	for _, family := range view.Spec.IPFamilies {
 		kind := discoveryv1.AddressType(family)
@@ -253,14 +253,14 @@ func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (a
 	return all
 }
 
-// atNodes returns slices with the pods of a view that clients reach at their nodes, how many others there are, and why the first
-// is one.
+// atNodes returns slices with the pods of a view that clients reach at addresses of their nodes, the number of refused
+// endpoints, and why the first is refused.
 func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 	for _, slice := range view.Slices {
 		for _, endpoint := range slice.Endpoints {
 			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
 			if !known {
-				continue // its pods go, too
+				continue // its pods are deleted, too
 			}
 			address, targets, err := e.atNode(view, slice, endpoint, node)
 			if err != nil {
@@ -279,8 +279,8 @@ func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 	return all, refused, why
 }
 
-// atNode returns the address and the ports by which clients reach a pod at its node: its own with hostNetwork, else a hostPort
-// for each. A pod that cannot be read has those with which it is published.
+// atNode returns the address and the ports by which clients reach a pod at its node: the pod's ports with hostNetwork,
+// else a hostPort for each. A pod that cannot be read keeps its published ports.
 func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint, node Node) (_ string, targets []Target, _ error) {
 	pod := ptr.Deref(endpoint.TargetRef, corev1.ObjectReference{})
 	at := slices.IndexFunc(node.Addresses, func(a string) bool { return FamilyOf(a) == corev1.IPFamily(slice.AddressType) })
@@ -301,12 +301,12 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 			if !IsExposed(published) || !slices.ContainsFunc(published.Endpoints, isPod) {
 				continue
 			}
-			decoded, _, _ := readSnapshot(published) // its own ports have the names of the import
+			decoded, _, _ := readSnapshot(published) // published.Ports has the port names of the import
 			if decoded.Slice.Exposed == "" {
-				continue // kept of another network: they are those of the pod
+				continue // kept from another network, with the ports of the pod
 			}
 			targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports)
-			// The Service may have other ports since, with the same names.
+			// The Service may have got other port numbers since, with the same names.
 			if named := targetsOf(view.Spec.Ports, published.Ports); len(named) > len(targets) {
 				targets = named
 			}
@@ -331,7 +331,7 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 	return node.Addresses[at], targets, err
 }
 
-// best returns the conditions of the endpoint of a view of which clients have most use.
+// best returns the best conditions of the endpoints of a view: see better.
 func best(view *View) discoveryv1.EndpointConditions {
 	conditions := Conditions(false, false, false)
 	for _, slice := range view.Slices {

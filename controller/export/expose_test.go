@@ -45,7 +45,7 @@ func slicesText(all ...Slice) string {
 	return strings.Join(texts, " ")
 }
 
-// isExposed checks what a view publishes for other networks, if it does, and a part of its problems.
+// isExposed checks the slices of a view for other networks, if it is exposed, and a part of its problems.
 func isExposed(t *testing.T, view *View, found []Problem, exposed bool, want, problem string) {
 	t.Helper()
 	if got := slicesText(view.Exposed...); got != want || (len(view.Exposed) > 0) != exposed {
@@ -92,8 +92,8 @@ func TestExposed(t *testing.T) {
 		service          []func(*corev1.Service)
 		ports            string
 		endpoints        []discoveryv1.Endpoint
-		derived          bool // a Service with node ports exists, and is the controller's unless it is foreign
-		foreign, unknown bool // unknown: nodes, names and Gateways are
+		derived          bool // a Service with node ports exists, made by the controller unless foreign
+		foreign, unknown bool // unknown: nodes, names and Gateways are not known
 		gateways         []Frontend
 		want, problem    string
 		derives, missing bool
@@ -230,7 +230,7 @@ func TestHostPorts(t *testing.T) {
 			before.Labels[LabelExposed] = "web"
 			before.Endpoints[0].TargetRef = &corev1.ObjectReference{UID: "old"}
 			service := newService(test.ports, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone })
-			// In the network that the cluster was in, clients connect to the ports of pods.
+			// In the previous network of the cluster, clients connect to the ports of pods.
 			former := before.DeepCopy()
 			former.Annotations = (&View{Cluster: "east"}).Annotations(&Slice{Name: "former", Network: "blue", Targets: []Target{{"TCP", 80, 8080}}}, nil)
 			view, found, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice, former, before})
@@ -242,7 +242,7 @@ func TestHostPorts(t *testing.T) {
 	}
 }
 
-// TestSettles: a node that gets its first ready pod is ready two seconds later, and at once not ready.
+// TestSettles: a node becomes ready two seconds after it got its first ready pod, and unready at once.
 func TestSettles(t *testing.T) {
 	pods := newSlice("web-x", "8080/TCP", "")
 	service := newService("80/TCP", func(s *corev1.Service) {
@@ -295,7 +295,7 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// balanced is what a cluster of a network publishes of an export behind a load balancer with two addresses.
+// balanced returns the published slices of an export behind a load balancer with two addresses, in a cluster of a network.
 func balanced(network string) (published []*discoveryv1.EndpointSlice) {
 	from := Exporter{Cluster: "east", Network: network, Expose: ExposeLoadBalancer}
 	service := newService("80/TCP", func(s *corev1.Service) {
@@ -307,12 +307,12 @@ func balanced(network string) (published []*discoveryv1.EndpointSlice) {
 	return append(publish(view), publish(&exposed)...)
 }
 
-// TestKept: while it is not known how clusters of other networks reach a service, what is published for them stays, and so do
-// the slices of the network that the cluster was in. What is known of the pods counts nevertheless, except at nodes, and so
-// does for which clusters the export is.
+// TestKept: while addresses for clusters of other networks are unknown, the published slices for them stay, and so do the
+// slices of the previous network. Conditions of pods, except with node ports, and the cluster selector of the export
+// still change.
 func TestKept(t *testing.T) {
 	const pods, balancer, fresh = "TCP/80->8080 10.1.0.1@zone-a ", "TCP/80->80 203.0.113.7 203.0.113.8", "TCP/80->80 203.0.113.9"
-	// Others may write slices of the Service with any label and annotation, and the snapshots of published slices.
+	// Other writers may set any label and annotation on slices of the Service, and change snapshots of published slices.
 	tampered := balanced("red")
 	tampered = append(tampered, tampered[1].DeepCopy())
 	tampered[1].Annotations[AnnotationSnapshot] = strings.Replace(tampered[1].Annotations[AnnotationSnapshot], `{"name":"`, `{"name":"other-`, 1)
@@ -355,8 +355,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestNetworks: a reader in the same network reads pods, one in another reads what is exposed and not its own, and each sees
-// one of both.
+// TestNetworks: a reader in the same network reads the slices of pods, a reader in another network the exposed slices,
+// and none reads both.
 func TestNetworks(t *testing.T) {
 	published := balanced("a")
 	published[1].Labels[LabelExposed] = published[1].Labels[LabelService]

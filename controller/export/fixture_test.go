@@ -114,7 +114,7 @@ func parsePort(text string) (string, int32, corev1.Protocol) {
 	return name, int32(number), corev1.Protocol(protocol)
 }
 
-// publish is the slices by which a cluster publishes a view. demoted endpoints are changed as a merge changes them.
+// publish is the slices by which a cluster publishes a view. demoted endpoints have the conditions that a merge sets.
 func publish(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
 	var published []*discoveryv1.EndpointSlice
 	for i := range view.Slices {
@@ -137,7 +137,7 @@ func publish(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
 	return published
 }
 
-// copied is the copies by which another cluster knows a view.
+// copied is the copies of a view in another cluster.
 func copied(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
 	copies := publish(view, demoted...)
 	for _, slice := range copies {
@@ -162,7 +162,7 @@ func abroad(view *View) *View {
 	return &seen
 }
 
-// mustView is the view of an export. It holds that no input is changed, and that slices are sorted.
+// mustView is the view of an export. It checks that no input is changed, and that slices are sorted.
 func mustView(t testing.TB, e *v1beta1.ServiceExport, s *corev1.Service, all ...*discoveryv1.EndpointSlice) *View {
 	t.Helper()
 	inputs := string(marshal([]any{e, s, all}))

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FuzzDecode reads a slice that another cluster wrote. Whatever it says, what is made of it can be published anew and
-// then reads the same, without a problem: all of it is valid.
+// FuzzDecode reads a slice that another cluster wrote. Whatever its content, the view is valid: it can be published
+// again, and reads the same then, without a problem.
 func FuzzDecode(f *testing.F) {
 	f.Add(good, "10.1.0.1", "web-0", "zone-a", false)
 	f.Add(good, "fd00::1", "", "", true)

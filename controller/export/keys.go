@@ -34,12 +34,12 @@ const (
 
 	// AnnotationDerivedService on a ServiceImport names the Service behind it, as the reference implementation does.
 	AnnotationDerivedService = "multicluster.kubernetes.io/derived-service"
-	// AnnotationTriggerTime is the RFC 3339 time of the change that caused the current endpoints of a slice, by the
-	// clock of its source cluster. With Kubernetes' own key kube-proxy would measure its latency against this cluster's
-	// clock, also when a demotion or a hint changes the slice much later.
+	// AnnotationTriggerTime is the RFC 3339 time of the change that caused the current endpoints of a slice, by the clock
+	// of its source cluster. With Kubernetes' own key kube-proxy would measure its latency against this cluster's clock,
+	// even when a demotion or a hint changes the slice much later.
 	AnnotationTriggerTime = Domain + "/last-change-trigger-time"
-	// AnnotationSRV on a slice of a headless import tells DNS servers how its endpoints come in SRV answers, and that
-	// those which are demoted by a tier, a weight or saturation wait, and do not terminate.
+	// AnnotationSRV on a slice of a headless import tells DNS servers the priority and weight of its endpoints in SRV
+	// answers, and which endpoints really terminate: demoted ones have this condition, too.
 	AnnotationSRV = Domain + "/srv"
 	// AnnotationSnapshotPrefix precedes the version of the format in the key of a snapshot.
 	AnnotationSnapshotPrefix = "snapshot." + Domain + "/"

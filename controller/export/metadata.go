@@ -41,7 +41,7 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	return exportedLabels, exportedAnnotations
 }
 
-// exportedEntries is exportedMetadata for a kind, "label" or "annotation", whatever its size.
+// exportedEntries is exportedMetadata for a kind, "label" or "annotation", without the bound on the size.
 func exportedEntries(kind string, entries map[string]string, object string, found *problems) (exported map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		value := entries[key]

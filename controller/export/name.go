@@ -44,10 +44,10 @@ func ServiceOf(object metav1.Object) types.NamespacedName {
 // IsExposed reports whether a slice or a Service is for clusters of other networks.
 func IsExposed[T metav1.Object](object T) bool { return object.GetLabels()[LabelExposed] != "" }
 
-// MayBeDerivedFor reports whether a Service with a derived name is derived from the service of that name: by its label
-// LabelService or else by its owner, a ServiceImport. It ignores names whose DerivedServiceName is not that of the Service, and
-// reports true if none is left, because another writer may have changed the labels. The digest in a derived name has 50 bits,
-// so two services of a namespace can be made to share a name; the name of a Service alone does not identify its import.
+// MayBeDerivedFor reports whether a Service with a derived name is derived from the service of that name. Its label LabelService
+// decides, or else the ServiceImport that owns it; names with another DerivedServiceName are ignored. Without any such name the
+// result is true, because another writer may have changed the labels. The digest in a derived name has 50 bits, so two services
+// of a namespace can be made to share a name; the name of a Service alone does not identify its import.
 func MayBeDerivedFor(derived *corev1.Service, service string) bool {
 	names := []string{derived.Labels[LabelService]}
 	for _, owner := range derived.OwnerReferences {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestDerivedServiceName holds answers of the reference implementation's rule, computed apart from this code: printf %s
-// demo/web | sha256sum, first 50 bits in base32hex. Names of 50 bits can be made equal, so one for node ports is longer.
+// TestDerivedServiceName has names by the reference implementation's rule, computed without this code: printf %s demo/web
+// | sha256sum, first 50 bits in base32hex. Collisions of 50 bits can be found, so names for node ports are longer.
 func TestDerivedServiceName(t *testing.T) {
 	for service, want := range map[types.NamespacedName]string{
 		{Namespace: "demo", Name: "web"}: "derived-scaifns3gd",

@@ -17,13 +17,13 @@ import (
 // 512 MiB. It is immutable.
 type Packed struct {
 	data []byte
-	// endpoints is their number, so that Open makes room for all of them at once.
+	// endpoints is the number of endpoints, so that Open allocates room for all of them at once.
 	endpoints int32
 }
 
 var _ metav1.ObjectMetaAccessor = (*Packed)(nil)
 
-// Pack returns a slice as it is now.
+// Pack packs the current state of a slice.
 func Pack(slice *discoveryv1.EndpointSlice) *Packed {
 	encoded, err := slice.Marshal()
 	if err != nil {
@@ -52,13 +52,13 @@ func (s *Packed) Open() *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// Equal reports whether two slices are the same in all, their resourceVersions too.
+// Equal reports whether two slices are equal, including their resourceVersions.
 func (s *Packed) Equal(other *Packed) bool { return bytes.Equal(s.data, other.data) }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, so that caches of client-go can hold slices. It returns a new slice with
 // nothing but its metadata, which costs less than Open.
 func (s *Packed) GetObjectMeta() metav1.Object {
-	var partial metav1.PartialObjectMetadata // metadata is its first field, too
+	var partial metav1.PartialObjectMetadata // metadata is the first field of both
 	if err := partial.Unmarshal(s.encoded()); err != nil {
 		panic(fmt.Sprintf("export: the metadata of an encoded EndpointSlice cannot be decoded: %v", err))
 	}
@@ -97,8 +97,8 @@ func EncodedSize(all []*Packed) (size int) {
 	return size
 }
 
-// dictionary is what most slices have in common, about as they are encoded. It is only in memory: another one may replace it at
-// any time.
+// dictionary has what most encoded slices have in common. Packed slices exist only in memory, so each version of the
+// program may have its own dictionary.
 var dictionary = s2.MakeDict([]byte("ZX\n&endpointslice.kubernetes.io/managed-by\x12.clusterset-controller.clusterset-dns.github.io"+
 	"Z0\n\x1akubernetes.io/service-name\x12\x12derived-0123456789Z\"\n\x1eservice.kubernetes.io/headless\x12\x00"+
 	"Z.\n'multicluster.kubernetes.io/service-name\x12\x03webZ6\n)multicluster.kubernetes.io/source-cluster\x12\tcluster-1"+

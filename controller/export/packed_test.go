@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestASliceIsWhatItWas: an opened slice has all of what it was made from, and GetObjectMeta the metadata of it.
+// TestASliceIsWhatItWas: an opened slice equals the packed one, and GetObjectMeta returns its metadata.
 func TestASliceIsWhatItWas(t *testing.T) {
 	ordinary := publish(rich(t))[0]
 	ordinary.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceImport", Name: "web", Controller: ptr.To(true)}}

@@ -55,7 +55,7 @@ type Problem struct {
 	Object string
 	// Message is one sentence about the first occurrence, at most 256 bytes.
 	Message string
-	// Address is the address that the first occurrence left out; it is not valid if that is no address.
+	// Address is the address that the first occurrence left out, the zero Addr if it left out something else.
 	Address netip.Addr
 	// Count is the number of occurrences, at least 1.
 	Count int
@@ -120,7 +120,7 @@ func (p *problems) add(reason Reason, object, format string, args ...any) *Probl
 	return &p.list[len(p.list)-1]
 }
 
-// Cut returns a text of at most so many bytes, three or more. It ends in "..." if it is not whole.
+// Cut shortens a text to the given number of bytes, at least three. A shortened text ends in "...".
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

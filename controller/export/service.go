@@ -19,13 +19,13 @@ import (
 )
 
 // FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
-// are those with the Service's label kubernetes.io/service-name, and those that the cluster publishes of the export, in
-// any order. Of the latter, only the ports of pods that cannot be read are used, and while it is not known how clusters of other
-// networks reach the export, what is published for them. Other slices of this controller or another implementation of the MCS
+// are, in any order, the slices with the Service's label kubernetes.io/service-name and the published slices of the
+// export. Of the published ones, it uses the ports of pods that cannot be read and, while the addresses for clusters of
+// other networks are unknown, the exposed slices. Other slices of this controller or of another implementation of the MCS
 // API are ignored.
 //
-// Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are what
-// else was left out. The view shares immutable parts with the inputs, which stay unchanged.
+// Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are other
+// parts that were left out. The view shares immutable parts with the inputs, which stay unchanged.
 func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *corev1.Service,
 	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*View, []Problem, *Invalid) {
@@ -78,7 +78,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	return view, found.list, nil
 }
 
-// ownSlice returns what a view exports, to chosen clusters, of an EndpointSlice of its Service.
+// ownSlice converts an EndpointSlice of the Service of a view for export to the clusters of a selector, if it is exported.
 func (e Exporter) ownSlice(view *View, slice *discoveryv1.EndpointSlice, clusters string, found *problems) (_ Slice, exported bool) {
 	if IsManaged(slice) || slice.Labels[LabelSourceCluster] != "" {
 		return Slice{}, false
@@ -94,9 +94,9 @@ func (e Exporter) ownSlice(view *View, slice *discoveryv1.EndpointSlice, cluster
 	return own, true
 }
 
-// slice returns a slice without endpoints, made of a source. An export without endpoints has one of no source. The network is
-// part of the name, so that a cluster that changes to another network publishes new slices before it deletes the old ones:
-// readers in both networks have endpoints at each moment.
+// slice returns a slice without endpoints, named after a source slice, or after none for an export without endpoints. The
+// network is part of the name, so that a cluster that changes its network publishes new slices before it deletes the old
+// ones: readers in both networks have endpoints at each moment.
 func (e Exporter) slice(service types.NamespacedName, source string, addressType discoveryv1.AddressType, clusters string) Slice {
 	if e.Network != "" {
 		source = e.Network + "//" + source
@@ -104,8 +104,8 @@ func (e Exporter) slice(service types.NamespacedName, source string, addressType
 	return Slice{Name: SliceName(e.Cluster, service, source, addressType), AddressType: addressType, Clusters: clusters, Network: e.Network}
 }
 
-// ChosenClusters returns the cluster selector of an export, empty if it is for all clusters. An export whose selector is
-// misplaced is not for all clusters, so that is an error, too.
+// ChosenClusters returns the cluster selector of an export, empty if it is for all clusters. A misplaced selector is an
+// error, too, because the export is not meant for all clusters.
 func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 	text, chosen := serviceExport.Annotations[AnnotationClusters]
 	if !chosen {

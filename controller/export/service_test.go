@@ -77,7 +77,7 @@ func TestFromServiceSpec(t *testing.T) {
 	}
 }
 
-// TestFromServiceMetadata: what is exported, and keys of the project that are where they have no effect.
+// TestFromServiceMetadata: exported labels and annotations, and misplaced keys of the project, which have no effect.
 func TestFromServiceMetadata(t *testing.T) {
 	const object, moved = " ServiceExport demo/web: ", ": it has no effect in metadata.annotations: move it to spec.exportedAnnotations"
 	const misplaced = "MisplacedKey: ServiceExport demo/web, annotation "

@@ -15,21 +15,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// A Source is the origin of slices.
+// A Source has the origin of slices, and the rules by which the local cluster reads them.
 type Source struct {
 	// Cluster is the id of the exporting cluster, from the credential with which its slices were read, or from their
 	// copies.
 	Cluster string
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
-	// Owns reports whether an address, in canonical form, is one of a node or of the API server of the local cluster, or in a
-	// range of its Services or, if it is no pod's, of its pods; nil for none.
+	// Owns reports whether an address in canonical form belongs to the local cluster: to a node or the API server, or to
+	// a range of Services or, if it is exposed, of pods. nil means that none does.
 	Owns func(address string, exposed bool) bool
-	// Network is that of the pods of the local cluster. Slices that are not for it do not exist for it.
+	// Network is the network of the local cluster's pods. Slices for other networks are ignored.
 	Network string
-	// Keep has all copies count instead of slices, of any network: the local cluster may have made them in another one.
+	// Keep uses all copies instead of the slices. They may be for any network: the local cluster may have been in another one.
 	Keep bool
-	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
+	// Reader is the local cluster. Slices for chosen clusters are ignored if these do not include it.
 	Reader scope.Cluster
 }
 
@@ -44,10 +44,10 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 // exporting cluster publishes, or their copies. Slices without the label of the controller, and those that are
 // being deleted, are ignored.
 //
-// Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
-// (unknown version, unparsable snapshot), its copy counts instead, if there is one; used are the copies that count. The
-// view is nil if no slice is left, which means that the service is not exported. It is Absent if all slices that are left
-// say so. It shares immutable parts with the inputs, which stay unchanged.
+// Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole (unknown
+// version, unparsable snapshot), its copy, if there is one, is used instead and returned in used. The view is nil if no
+// slice remains, which means that the service is not exported. It is Absent if all remaining slices are. It shares
+// immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices, copies []*discoveryv1.EndpointSlice,
 ) (_ *View, _ []Problem, used []*discoveryv1.EndpointSlice) {
 	if from.Keep {
@@ -58,7 +58,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 	for _, slice := range slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
 	}) {
-		// One that is being deleted is withdrawn: a finalizer of somebody else may hold it for long.
+		// A slice that is being deleted is withdrawn, although a finalizer of another owner may keep it for long.
 		if IsManaged(slice) && slice.DeletionTimestamp == nil {
 			r.accept(slice)
 		}
@@ -74,18 +74,18 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 	return view, r.found.list, used
 }
 
-// A viewReader makes the view of the readable slices of one export.
+// A viewReader builds the view of one export from its readable slices.
 type viewReader struct {
 	from     Source
 	view     *View
 	accepted []acceptedSlice
-	// names are the names of the slices that are part of the view, and refused those of the others.
+	// names are the names of the slices in the view, and refused the names of the slices that cannot be read.
 	names   map[string]bool
 	refused []string
 	found   problems
 	// absent is the first slice by name that says that the Service does not exist.
 	absent *Slice
-	// otherNetwork is a slice that is not for the network of the reader, empty for none.
+	// otherNetwork names a slice that is not for the network of the reader, empty for none.
 	otherNetwork string
 }
 
@@ -103,7 +103,7 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
 	case err != nil:
 		r.found.add(reason, object, "%v", err)
 		r.refused = append(r.refused, slice.Name)
-	case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // it does not exist for the reader
+	case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // the reader ignores it
 	case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
 		r.otherNetwork = object
 	case r.names[name]:
@@ -138,13 +138,13 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, Reason, 
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
 	case !decoded.Absent && decoded.Service == nil:
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has no service")
-	case decoded.Service != nil && len(decoded.Service.Ports) > maxPorts: // those of all slices are in memory at once
+	case decoded.Service != nil && len(decoded.Service.Ports) > maxPorts: // the ports of all slices are in memory at once
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has %d ports; the limit is %d", len(decoded.Service.Ports), maxPorts)
 	}
 	return decoded, "", nil
 }
 
-// read adds an accepted slice to the view. The first slice by name has the spec of the service.
+// read adds an accepted slice to the view. The first slice by name provides the spec of the service.
 func (r *viewReader) read(accepted acceptedSlice) {
 	object := objectName(accepted.EndpointSlice)
 	slice := accepted.decoded.Slice.Slice
@@ -178,7 +178,7 @@ func (r *viewReader) read(accepted acceptedSlice) {
 	r.view.Slices = append(r.view.Slices, slice)
 }
 
-// complete returns the view with the copies of refused slices, nil if there is no slice, and these copies.
+// complete returns the view with the copies of refused slices added, nil if there is no slice, and these copies.
 func (r *viewReader) complete(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
 	view := r.view
 	known, used := r.known(copies)
@@ -203,7 +203,7 @@ func (r *viewReader) complete(copies []*discoveryv1.EndpointSlice) (_ *View, use
 	return known, used
 }
 
-// known returns the view of the copies that count instead of refused slices, nil if there are none, and these copies.
+// known returns the view of the copies that replace refused slices, nil if there are none, and these copies.
 func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
 	names := map[string]bool{}
 	for _, name := range r.refused {

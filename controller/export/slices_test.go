@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// hostile is one slice of cluster east as nobody of us would write it.
+// hostile is a slice of cluster east that no controller of this project would write.
 func hostile(change func(*discoveryv1.EndpointSlice)) []*discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	slice.Namespace, slice.Name = "demo", "web-east-1"
@@ -31,7 +31,7 @@ func hostile(change func(*discoveryv1.EndpointSlice)) []*discoveryv1.EndpointSli
 const good = `{"cluster":"east","service":{"created":"2026-03-01T12:00:00Z","type":"ClusterSetIP","ports":[{"protocol":"TCP","port":80}],"ipFamilies":["IPv4"]},` +
 	`"slice":{"name":"web-east-1","targets":[{"protocol":"TCP","port":80,"target":8080}]}}`
 
-// altered changes a part of that of hostile.
+// altered changes a part of the snapshot of hostile.
 func altered(old, replacement string) func(*discoveryv1.EndpointSlice) {
 	return func(s *discoveryv1.EndpointSlice) {
 		if !strings.Contains(good, old) {
@@ -49,11 +49,11 @@ func problemsOf(text string) []string {
 	return []string{strings.Replace(text, ": ", ": EndpointSlice demo/web-east-1: ", 1)}
 }
 
-// TestRefusedSlices: what makes nothing of a slice usable.
+// TestRefusedSlices: slices that are refused as a whole.
 func TestRefusedSlices(t *testing.T) {
 	type refused struct {
 		change func(*discoveryv1.EndpointSlice)
-		want   string // reason and sentence, empty where passed over
+		want   string // reason and sentence, empty if the slice is ignored silently
 	}
 	const notOurs = `NotOurs: its namespace or labels are not those of service demo/web in cluster "east"`
 	unknown := map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix + "v8": "x"}
@@ -95,12 +95,12 @@ func TestRefusedSlices(t *testing.T) {
 			if test.want == "" {
 				return
 			}
-			// What was known before stays.
+			// The last known copy stays.
 			known, _, _ := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
 			kept, _, used := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), copied(known))
 			diff(t, "view with a copy", kept, known)
 			diff(t, "the copy", used, copied(known))
-			// While the slices are not believed, the copies count, also if the local cluster is in another network meanwhile.
+			// While slices are not accepted, the copies are used, even if the local cluster has moved to another network.
 			kept, found, used = FromSlices(Source{Cluster: "east", Keep: true, Network: "another"}, web, hostile(test.change), copied(known))
 			diff(t, "view of the copies", kept, known)
 			diff(t, "the copies", used, copied(known))
@@ -109,7 +109,7 @@ func TestRefusedSlices(t *testing.T) {
 	}
 }
 
-// TestRefusedNames: a label can be what no Service is called.
+// TestRefusedNames: a label may have a value that no Service can have as its name.
 func TestRefusedNames(t *testing.T) {
 	name := types.NamespacedName{Namespace: "demo", Name: "Foo_Bar"}
 	view, found, _ := FromSlices(Source{Cluster: "east"}, name, hostile(func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = name.Name }), nil)
@@ -119,7 +119,7 @@ func TestRefusedNames(t *testing.T) {
 	}
 }
 
-// TestSkippedParts: what is left out while the rest is used.
+// TestSkippedParts: invalid parts are left out while the rest is used.
 func TestSkippedParts(t *testing.T) {
 	type change = func(*discoveryv1.EndpointSlice)
 	at := func(addresses ...string) (all []discoveryv1.Endpoint) {
@@ -157,7 +157,7 @@ func TestSkippedParts(t *testing.T) {
 			func(v *View) { v.Slices[0].Endpoints = slices.Repeat(v.Slices[0].Endpoints, 1000) },
 			"TooLarge: it has 1001 endpoints; those above 1000 are left out",
 		},
-		"an address in another form": { // no controller of ours writes one
+		"an address in another form": { // this controller never writes one
 			func(s *discoveryv1.EndpointSlice) {
 				s.AddressType, s.Endpoints = discoveryv1.AddressTypeIPv6, at("FD00::1", "fd00::2")
 			},
@@ -223,7 +223,7 @@ func TestSkippedParts(t *testing.T) {
 	}
 }
 
-// TestConfinedAddresses: a member leads clients only to its ranges, and to nothing that this cluster owns.
+// TestConfinedAddresses: endpoints of a member are only in its ranges, and never at an address of this cluster.
 func TestConfinedAddresses(t *testing.T) {
 	prefixes := func(text string) (all []netip.Prefix) {
 		for each := range strings.FieldsSeq(text) {
@@ -252,8 +252,8 @@ func TestConfinedAddresses(t *testing.T) {
 	}
 }
 
-// TestSlicesDisagree: the first by name speaks for the service; one that cannot
-// speak leaves it to the next, and one of two of a name is taken. None has many ports, not even one that does not speak.
+// TestSlicesDisagree: the first valid slice by name provides the spec, and of two slices of a name one is used. A slice
+// with too many ports is refused, even if its spec is not used.
 func TestSlicesDisagree(t *testing.T) {
 	slice := func(object, name, distribution string) *discoveryv1.EndpointSlice {
 		s := hostile(func(*discoveryv1.EndpointSlice) {})[0]
@@ -287,7 +287,7 @@ func TestSlicesDisagree(t *testing.T) {
 	}
 }
 
-// TestKeptSlices: of what cannot be read the copy stays, the rest changes, and what is gone is gone.
+// TestKeptSlices: the copy of an unreadable slice stays, other slices change, and deleted slices are removed.
 func TestKeptSlices(t *testing.T) {
 	view := mustView(t, newExport(), newService("80/TCP"),
 		newSlice("a", "80/TCP", "10.1.0.1"), newSlice("b", "80/TCP", "10.1.0.2"), newSlice("d", "80/TCP", "10.1.0.3")) // named in another order
@@ -306,7 +306,7 @@ func TestKeptSlices(t *testing.T) {
 	}
 	diff(t, "addresses", addresses, []string{view.Slices[0].Endpoints[0].Addresses[0], "10.9.9.9"})
 
-	// One that is read takes the place of what was kept of its name.
+	// A readable slice replaces the kept copy of its name.
 	another := publish(view)[0]
 	another.Name += "-2"
 	if got, _, _ = FromSlices(Source{Cluster: "east"}, web, append(now, another), copied(view)); len(got.Slices) != 2 {
@@ -324,8 +324,8 @@ func TestKeptSlices(t *testing.T) {
 	}
 }
 
-// TestStrip: how the DNS of a cluster answers is not part of its snapshot, and a hostile member cannot fill memory with
-// what nobody reads.
+// TestStrip: the annotation for the exporting cluster's own DNS is dropped, and a hostile member cannot fill memory with
+// fields that the controller does not read.
 func TestStrip(t *testing.T) {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

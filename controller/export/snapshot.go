@@ -15,19 +15,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// A snapshot is a slice's part of an export, in the format of AnnotationSnapshot; decoded, its syntax is valid and nothing
-// else is checked. Fields may be added where a reader that does not know them may ignore them without harm; every other
-// change makes another version.
+// A snapshot is a slice's part of an export, in the format of AnnotationSnapshot; decoding checks its syntax and nothing
+// else. Fields may be added if readers that do not know them can ignore them; every other change makes another version.
 type snapshot struct {
 	Cluster  string `json:"cluster"`
 	Clusters string `json:"clusters,omitempty"`
 	// Absent is set for an export without its Service, which has no spec: see View.Absent.
 	Absent bool `json:"absent,omitempty"`
-	// Service is nil if the export is absent. All slices of an export have it, and that of one counts.
+	// Service is nil if the export is absent. All slices of an export have it; readers use the first valid one.
 	Service *Spec `json:"service,omitempty"`
 	Slice   struct {
 		Slice
-		// Demoted are the indices of endpoints that are ready, and that a merge demoted.
+		// Demoted are the indices of ready endpoints that a merge demoted.
 		Demoted []int `json:"demoted,omitempty"`
 	} `json:"slice"`
 
@@ -50,8 +49,8 @@ func (v *View) Annotations(slice *Slice, demoted []int) map[string]string {
 // maxSnapshot bounds one snapshot in bytes, to the API server's limit for all annotations of an object.
 const maxSnapshot = 256 << 10
 
-// readSnapshot decodes the snapshot of a slice, which has its address type and its clusters then. The reason is set with the
-// error.
+// readSnapshot decodes the snapshot of a slice, and sets the address type and clusters of its Slice. The reason is set
+// with the error.
 func readSnapshot(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
 	text, found := slice.Annotations[AnnotationSnapshot]
 	if !found {

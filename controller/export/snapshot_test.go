@@ -33,7 +33,7 @@ func rich(t testing.TB) *View {
 			func(s *discoveryv1.EndpointSlice) {
 				s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00Z"}
 				s.Endpoints[0].Hostname = ptr.To("web-0")
-				// As of a Service that publishes what is not ready.
+				// As of a Service with publishNotReadyAddresses.
 				s.Endpoints[2].Conditions = discoveryv1.EndpointConditions{
 					Ready: ptr.To(true), Serving: ptr.To(false),
 					Terminating: ptr.To(true),
@@ -43,7 +43,7 @@ func rich(t testing.TB) *View {
 	)
 }
 
-// TestSnapshotText holds the format: another answer is another version.
+// TestSnapshotText fixes the format: another text needs another version.
 func TestSnapshotText(t *testing.T) {
 	view := rich(t)
 	slice := &view.Slices[0]
@@ -74,7 +74,7 @@ func absent(t testing.TB, change ...func(*v1beta1.ServiceExport)) *View {
 	return view
 }
 
-// TestAbsentText holds the format of a snapshot without a Service, for chosen clusters and for all.
+// TestAbsentText fixes the format of a snapshot without a Service, for chosen clusters and for all.
 func TestAbsentText(t *testing.T) {
 	for clusters, view := range map[string]*View{
 		``: absent(t), `"clusters":"west; region in (eu)",`: absent(t, chosenBy("west; region in (eu)")),
@@ -85,8 +85,8 @@ func TestAbsentText(t *testing.T) {
 	}
 }
 
-// TestAbsentAmongOthers: while a Service goes or comes back its export has
-// slices of both kinds for a moment. Those of the Service count.
+// TestAbsentAmongOthers: while a Service is deleted or created again, its export has slices of both kinds for a moment.
+// The slices of the Service count.
 func TestAbsentAmongOthers(t *testing.T) {
 	view, gone := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
 		newSlice("b", "8080/TCP", "10.1.0.2")), absent(t)
@@ -101,7 +101,7 @@ func TestAbsentAmongOthers(t *testing.T) {
 	diff(t, "the other order", read(nil, append(away[:1:1], present[0])...), &one)
 	diff(t, "absent", read(copied(view), away...), gone)
 
-	// One that is refused stays as it was known.
+	// The copy of a refused slice stays.
 	broken := present[1].DeepCopy()
 	broken.Annotations[AnnotationSnapshot] = "{"
 	two := *abroad(view)
@@ -115,7 +115,7 @@ func TestAbsentAmongOthers(t *testing.T) {
 		t.Errorf("with no slice: %v", view)
 	}
 
-	// What it holds besides counts for nothing.
+	// Other parts of an absent slice are ignored.
 	full := away[0].DeepCopy()
 	full.Endpoints = present[0].Endpoints
 	full.Annotations[AnnotationSnapshot] = strings.Replace(full.Annotations[AnnotationSnapshot], `"slice":{`,
@@ -142,7 +142,7 @@ func TestRoundTrip(t *testing.T) {
 				diff(t, "problems", found, []Problem(nil))
 				diff(t, "view", read, abroad(view))
 
-				// The copy of the copy says the same, whatever it is named.
+				// The copy of the copy reads the same, whatever its name.
 				again, found, _ := FromSlices(from, web, copied(read, demoted...), nil)
 				diff(t, "problems of copies", found, []Problem(nil))
 				diff(t, "view from copies", again, abroad(view))

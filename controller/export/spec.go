@@ -63,7 +63,7 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	return &out, nil
 }
 
-// known returns the value of a field if it is among the known ones, else the first of these, with a problem unless it is empty.
+// known returns the value of a field if it is among values, else the first of values, and adds a problem unless it is empty.
 func known[T ~string](found *problems, object, field string, value T, values ...T) T {
 	if slices.Contains(values, value) {
 		return value

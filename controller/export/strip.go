@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Strip returns what the controller reads of a slice of another cluster, so that no slice takes much more memory once it is
-// opened than it counts. The ports of endpoints are in the snapshot. It keeps the first address of an endpoint: Kubernetes
-// writes only one, and kube-proxy uses no other. It shares parts with the slice, whose labels and annotations it changes.
+// Strip returns the parts of another cluster's slice that the controller reads, so that an opened slice takes hardly more memory
+// than its weight in limits. The snapshot has the ports. Each endpoint keeps its first address: Kubernetes writes only one, and
+// kube-proxy uses no other. The result shares parts with the slice, whose labels and annotations Strip changes.
 func Strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	maps.DeleteFunc(slice.Labels, func(key, _ string) bool {
 		return key != LabelService && key != LabelSourceCluster && key != LabelSliceManagedBy && key != LabelExposed
