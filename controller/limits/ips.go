@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// IPs admits imports to a Pool of cluster IPs, of which each takes one. An import of several members is charged to one
-// of them. It is safe for concurrent use.
+// IPs admits imports, each of which takes one cluster IP of a Pool. An import from several members is charged to one of
+// them. It is safe for concurrent use.
 type IPs struct {
 	*Pool
 	charged map[types.NamespacedName]string
 }
 
-// NewIPs returns a pool of so many cluster IPs.
+// NewIPs returns a pool with that total of cluster IPs.
 func NewIPs(total int) *IPs {
 	return &IPs{Pool: NewPool(total), charged: map[types.NamespacedName]string{}}
 }
 
-// Admit reports whether the import of a service, which members want, may have an IP. One that was admitted before, or
-// that exists, always may. Without members the service is forgotten, and needs none.
+// Admit reports whether the import of a service may have an IP. wanted are the members that export it. An import that was
+// admitted before, or that exists, always may. If wanted is empty, the service needs no IP and is forgotten.
 func (i *IPs) Admit(service types.NamespacedName, wanted []string, exists bool) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

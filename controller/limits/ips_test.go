@@ -14,8 +14,7 @@ func named(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "demo", Name: fmt.Sprintf("s%05d", i)}
 }
 
-// TestIPsStay: what is admitted stays so when the member that pays changes, and what exists is admitted whatever the
-// total.
+// TestIPsStay: an admitted import stays admitted when another member is charged, and existing imports exceed any total.
 func TestIPsStay(t *testing.T) {
 	ips := NewIPs(16)
 	ips.SetMembers([]string{"a", "b", "c"})
@@ -33,7 +32,7 @@ func TestIPsStay(t *testing.T) {
 	if ips.Admit(named(11), []string{"b"}, false) {
 		t.Error("b got more than is left")
 	}
-	// b withdraws, and a has no room: the service stays, and a pays.
+	// b withdraws, and a has no room: the service stays, charged to a.
 	if !ips.Admit(named(10), []string{"a"}, false) || ips.held["a"] != 10 || ips.held["b"] != 0 {
 		t.Errorf("a holds %d, b %d", ips.held["a"], ips.held["b"])
 	}
@@ -54,9 +53,8 @@ func TestIPsStay(t *testing.T) {
 	}
 }
 
-// TestNobodyStarves: whatever members want and give back, in whatever order, together they never get more than the total, and
-// each gets its guaranteed part. After a restart, imports that exist are admitted in any order, and what was refused stays
-// refused.
+// TestNobodyStarves: in any order of requests and withdrawals, members together never get more than the total, and each
+// can get its reserved part. After a restart, existing imports are admitted in any order, and refused ones stay refused.
 func TestNobodyStarves(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -98,7 +96,7 @@ func TestNobodyStarves(t *testing.T) {
 					}
 				}
 			}
-			again.SetMembers(members) // also if the imports are known first
+			again.SetMembers(members) // even if the imports are known first
 		}
 	}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits bounds what members contribute, so that none takes what the others need: services, endpoints and the
-// size of a slice for each member, and for all together the memory of their slices and the cluster IPs of their
-// imports. All of it is counted on admission. What is imported keeps its place, and what is new comes first come, first
-// served, with half of what members share reserved for them in equal parts.
+// Package limits bounds the contributions of members, so that no member uses up what the others need: for each member the
+// services, endpoints and size of a slice, and for all together the memory of slices and the cluster IPs of imports.
+// Everything is counted on admission. Imported services keep their place. New ones are admitted first come, first served,
+// but half of each shared amount is reserved for the members in equal parts.
 package limits
 
 import (
@@ -19,7 +19,7 @@ import (
 type Limits struct {
 	// Services is the maximum number of services.
 	Services int
-	// Endpoints is the maximum number of their endpoints, as of Weight.
+	// Endpoints is the maximum number of their endpoints, as Weight counts them.
 	Endpoints int
 	// SliceBytes is the maximum size of one EndpointSlice in protobuf.
 	SliceBytes int
@@ -41,13 +41,13 @@ const (
 	Memory Limit = "memory"
 )
 
-// All are all limits, in the order in which they are reported.
+// All lists the limits in the order of reports.
 var All = []Limit{Services, Endpoints, SliceBytes, Memory}
 
-// Excess maps the limits that a member exceeds to the name of a service that is left out because of them.
+// Excess maps each limit that a member exceeds to the name of a service that is left out because of it.
 type Excess map[Limit]string
 
-// Exceeded reports what is left out and what to do about it, nil for nothing.
+// Exceeded returns an error that says which limits the member exceeds and what to do, nil if none.
 func (s *Store) Exceeded() error {
 	var errs []error
 	e := s.Excess()
@@ -72,12 +72,12 @@ func (s *Store) Exceeded() error {
 	return errors.Join(errs...)
 }
 
-// A Weight is what slices count toward the limits. The zero Weight is that of no slice.
+// A Weight is the amount that slices count toward the limits, zero for no slices.
 type Weight struct {
 	// IPv4 and IPv6 are the numbers of endpoints of each family. An empty slice counts as one.
 	IPv4, IPv6 int
-	// Bytes estimates the memory of the slices as export.Packed holds them. It is more for what compresses well, and
-	// never much less.
+	// Bytes estimates the memory of the slices as export.Packed. It is too high for slices that compress well, and never
+	// much too low.
 	Bytes int
 }
 
@@ -94,13 +94,13 @@ func (w Weight) minus(other Weight) Weight {
 	return Weight{IPv4: w.IPv4 - other.IPv4, IPv6: w.IPv6 - other.IPv6, Bytes: w.Bytes - other.Bytes}
 }
 
-// atLeast returns the larger numbers of both weights.
+// atLeast returns the maximum of both weights in each field.
 func (w Weight) atLeast(other Weight) Weight {
 	return Weight{IPv4: max(w.IPv4, other.IPv4), IPv6: max(w.IPv6, other.IPv6), Bytes: max(w.Bytes, other.Bytes)}
 }
 
-// sizeOfSlice is what a slice takes besides its encoded form: its places in a store and its indexes.
-// TestMemoryAtTheLimits of the package member holds it against what is measured.
+// sizeOfSlice is the memory that a stored slice takes in addition to its encoded form, in bytes: its entries in the Store
+// and in indexes. TestMemoryAtTheLimits of the package member compares it with measurements.
 const sizeOfSlice = 512
 
 // WeightOf returns the weight of one slice.

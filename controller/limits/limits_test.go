@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExcessTells what to do about each limit.
+// TestExcessTells the administrator what to do about each limit.
 func TestExcessTells(t *testing.T) {
 	excess := Excess{Services: "demo/a", Endpoints: "demo/b", SliceBytes: "demo/c", Memory: "demo/e"}
 	if len(excess) != len(All) {

@@ -11,8 +11,8 @@ import (
 )
 
 // A List selects the slices of one list of a member that the limits allow, in bounded memory: whole services, up to the
-// first new one that exceeds a limit. Imported services have their place beforehand, and are never evicted: one that
-// outgrows a limit is withheld as it is.
+// first new one that exceeds a limit. Imported services have their place beforehand and are never evicted: if one
+// outgrows a limit, its slices are withheld and its copies stay.
 type List struct {
 	of *Store
 	content
@@ -20,9 +20,9 @@ type List struct {
 	full   bool
 }
 
-// List begins a list. imported are the services that are imported from the member, with the weight of the copies of their
-// slices. It is to be offered all slices, and then either shown or, if it failed, abandoned. From now on, again is called, at
-// most once, some time after there may be room for what is left out, and must not block.
+// List begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
+// it all slices of the list. Then call Show or, if the list failed, Abandon. From now on, again is called at most once,
+// with a delay, when there may be room for services that are left out; it must not block.
 func (s *Store) List(imported map[types.NamespacedName]Weight, again func()) *List {
 	s.again.Store(&again)
 	return &List{of: s, content: placesOf(imported), excess: Excess{}}
@@ -42,7 +42,7 @@ func (l *List) Offer(published *discoveryv1.EndpointSlice) {
 	if l.slices[is.name] != nil {
 		return // no API server lists an object twice
 	}
-	l.of.mu.Lock() // the store may be closed meanwhile
+	l.of.mu.Lock() // Close may run meanwhile
 	limit := l.of.admit(&l.content, of, is)
 	l.of.mu.Unlock()
 	if limit == "" {
@@ -62,7 +62,7 @@ func (l *List) Offer(published *discoveryv1.EndpointSlice) {
 	}
 }
 
-// Services returns the services that the list has, also those that are withheld, in no order.
+// Services returns the services in the list, including the withheld ones, in no order.
 func (l *List) Services() (all []types.NamespacedName) {
 	for name, is := range l.services {
 		if len(is.slices) > 0 || is.withheld {
@@ -72,15 +72,15 @@ func (l *List) Services() (all []types.NamespacedName) {
 	return all
 }
 
-// Abandon ends a list that failed: the memory that it claimed is free again.
+// Abandon ends a list that failed, and frees the memory that it claimed.
 func (s *Store) Abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(func() {})
 }
 
-// Show replaces the slices by those of a complete list, and returns the services that changed. Those that were withheld are
-// among them: they may be gone.
+// Show replaces the slices with those of a complete list, and returns the services that changed. They include the
+// services that were withheld before, which may be gone.
 func (s *Store) Show(list *List) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Store) Show(list *List) []types.NamespacedName {
 				is.least = before.services[name].least
 				s.set(name, is)
 			} else if !is.withheld {
-				s.drop(name) // it is published no longer
+				s.drop(name) // it is no longer published
 			}
 		}
 	})

@@ -4,7 +4,7 @@ package limits
 
 import "sync"
 
-// fewest is the number of reserved parts if there are fewer members, so that members that join later have theirs.
+// fewest is the minimum number of reserved parts, so that members that join later find theirs free.
 const fewest = 8
 
 // A Pool is an amount that members share. Half of it is reserved for them in equal parts; the other half goes to the
@@ -15,11 +15,11 @@ type Pool struct {
 
 	mu      sync.Mutex
 	members map[string]bool
-	held    map[string]int    // by cluster, also one that is no member
-	short   map[string]func() // called when anything is given back, by the member whose claim was refused
+	held    map[string]int    // by cluster, even if it is not a member
+	short   map[string]func() // by member whose claim was refused; called when anything is given back
 }
 
-// NewPool returns a pool without members of which nothing is held.
+// NewPool returns a pool without members and with nothing in use.
 func NewPool(total int) *Pool {
 	return &Pool{total: total, members: map[string]bool{}, held: map[string]int{}, short: map[string]func(){}}
 }
@@ -35,7 +35,7 @@ func (p *Pool) SetMembers(members []string) {
 	p.wake()
 }
 
-// Use returns what all hold together, and the total.
+// Use returns the amount that is in use, and the total.
 func (p *Pool) Use() (used, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *Pool) Use() (used, total int) {
 	return used, p.total
 }
 
-// Hold sets what a member holds, in any case.
+// Hold sets the amount that a member holds, without a check.
 func (p *Pool) Hold(member string, amount int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,8 +55,8 @@ func (p *Pool) Hold(member string, amount int) {
 	}
 }
 
-// Claim reports whether a member may hold that amount in total, and has it hold no less then. If not, again, which must
-// not block, is called once anything is given back.
+// Claim reports whether a member may hold that amount in total. If so, the member holds at least that much now; if not,
+// again is called once anything is given back, and must not block.
 func (p *Pool) Claim(member string, amount int, again func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,19 +17,19 @@ import (
 )
 
 // After a list that left something out, the next one waits relistAfter, and twice as long each time up to relistAtMost,
-// so that a member that stays at its limits is seldom listed.
+// so that a member that stays at its limits is rarely listed.
 const (
 	relistAfter  = 5 * time.Second
 	relistAtMost = 10 * time.Minute
 )
 
-// A Store holds the slices that one member publishes, as far as its limits admit them. One goroutine lists and changes; all
-// other methods are safe for concurrent use.
+// A Store has the slices that one member publishes, as far as its limits admit them. Only one goroutine may list, put and
+// remove slices; all other methods are safe for concurrent use.
 type Store struct {
 	cluster string
 	limits  Limits
 	memory  *Pool
-	// again has the member listed again: see List. It is nil once it was called.
+	// again requests another list of the member: see List. It is nil once it was called.
 	again atomic.Pointer[func()]
 	// truncated is the number of consecutive lists that left something out.
 	truncated atomic.Int32
@@ -40,23 +40,23 @@ type Store struct {
 	excess Excess
 }
 
-// content is services and their slices, by name, and what the services count as, all together.
+// content has services and their slices, by name, and the totals of what the services count.
 type content struct {
 	services         map[types.NamespacedName]service
 	slices           map[types.NamespacedName]*slice
 	endpoints, bytes int
 }
 
-// A service is what is held of a service. It is immutable, but for what is appended to its slices.
+// A service is the stored part of a service. It is immutable, except that slices may be appended.
 type service struct {
 	slices []*slice
-	// weight is that of the slices or, if there are none, of the copies, whose place the service has. It counts as least, if
-	// that is more: see Keep.
+	// weight is the weight of the slices or, if there are none, of the copies in the local cluster. The service counts no
+	// less than least: see Keep.
 	weight, least Weight
-	// imported is set if the service was imported when the list began, which does not evict it.
+	// imported is set if the service was imported when the list began, so that the list cannot evict it.
 	imported bool
-	// withheld is set if the last list left out the service as a whole although it is imported, or because a slice of it is too
-	// large. Its copies in the local cluster count.
+	// withheld is set if the last list left out the whole service although it is imported, or because one of its slices
+	// is too large. Its copies in the local cluster are used instead.
 	withheld bool
 }
 
@@ -100,7 +100,7 @@ func (c *content) drop(name types.NamespacedName) {
 	delete(c.services, name)
 }
 
-// placesOf returns the places of imported services.
+// placesOf returns imported services, which count as their copies.
 func placesOf(imported map[types.NamespacedName]Weight) content {
 	c := content{services: make(map[types.NamespacedName]service, len(imported)), slices: map[types.NamespacedName]*slice{}}
 	for name, weight := range imported {
@@ -109,15 +109,15 @@ func placesOf(imported map[types.NamespacedName]Weight) content {
 	return c
 }
 
-// NewStore returns the store of a member, with its part of the memory. Until the member is listed, it
-// holds the place of what is imported of it.
+// NewStore returns the store of a member, which takes its memory from a Pool. Until the member is listed, the imported
+// services keep their place.
 func NewStore(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Store {
 	s := &Store{cluster: cluster, limits: limits, memory: memory, excess: Excess{}}
 	s.count(func() { s.content = placesOf(imported) })
 	return s
 }
 
-// Close gives back the member's part of the memory, of which the store takes no more. What it holds stays.
+// Close gives back the member's part of the memory; the store takes no more of it. The slices stay.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,16 +135,16 @@ func (s *Store) Excess() Excess {
 	return maps.Clone(s.excess)
 }
 
-// Synced reports whether the member was listed since it joined or its credential changed. It never turns false again: a
-// silent member stays as last seen.
+// Synced reports whether the member was listed since it joined or its credential changed. It never turns false again: an
+// unreachable member stays as last seen.
 func (s *Store) Synced() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.synced
 }
 
-// Read returns the slices that the member publishes for a service, in no order. They are not complete before it is Synced, and
-// while a limit excludes all slices of an imported service: then their copies count.
+// Read returns the slices that the member publishes for a service, in no order. They are not complete before the store is
+// Synced, or while a limit withholds the service: use the copies then.
 func (s *Store) Read(service types.NamespacedName) (published []*export.Packed, complete bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -155,7 +155,7 @@ func (s *Store) Read(service types.NamespacedName) (published []*export.Packed, 
 	return published, s.synced && !is.withheld
 }
 
-// Encoded returns how large the slices of a service are in encoded form, 0 if there are none. It decodes none.
+// Encoded returns the encoded size of the slices of a service in bytes, 0 if there are none. It decodes nothing.
 func (s *Store) Encoded(service types.NamespacedName) int {
 	published, _ := s.Read(service)
 	return export.EncodedSize(published)
@@ -180,8 +180,8 @@ func (s *Store) Published() int {
 	return len(s.slices)
 }
 
-// Put takes a slice, unless a limit refuses it: then the one with its name stays. It returns the services that changed. While
-// anything is left out, new services are admitted by a list alone, as a whole.
+// Put stores a slice, unless a limit refuses it: then the stored slice of that name stays. It returns the services that
+// changed. While any service is left out, only a list admits new services, as a whole.
 func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.NamespacedName) {
 	is := sliceOf(published)
 	s.mu.Lock()
@@ -216,7 +216,7 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 		return append(changed, is.service)
 	}
 	if limit == SliceBytes && !known {
-		s.set(is.service, service{withheld: true}) // its other slices are not all of it
+		s.set(is.service, service{withheld: true}) // its other slices would be incomplete
 	}
 	s.excess[limit] = is.service.String()
 	s.askForList()
@@ -249,22 +249,21 @@ func (s *Store) remove(name types.NamespacedName) (changed []types.NamespacedNam
 	return []types.NamespacedName{old.service}
 }
 
-// Keep has a service count as its copies do, if these have more weight than its slices: they stay while its slices cannot be
-// read. Otherwise, a member could exceed its limits by breaking what it published. Without copies that stay the weight is
-// the zero Weight.
+// Keep makes a service count no less than its copies, which stay while its slices cannot be read. Otherwise, a member
+// could exceed its limits by breaking its published slices. Pass the zero Weight if no copies stay.
 func (s *Store) Keep(service types.NamespacedName, copies Weight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is, known := s.services[service]
-	if !known || is.least == copies { // to count it would give back what a list claims meanwhile
+	if !known || is.least == copies { // counting would give back what a list claims meanwhile
 		return
 	}
 	is.least = copies
 	s.count(func() { s.set(service, is) })
 }
 
-// admit adds a slice to what a service has besides. It returns a limit that the service would exceed then, empty for none. A
-// service that does not grow exceeds none but SliceBytes.
+// admit adds a slice to a service, or returns the limit that the service would exceed; empty means admitted. A service
+// that does not grow can only exceed SliceBytes.
 func (s *Store) admit(to *content, of service, is *slice) Limit {
 	before, known := to.services[is.service]
 	of.weight = of.weight.Plus(is.weight)
@@ -280,13 +279,13 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 	case bytes > 0 && !s.memory.Claim(s.cluster, to.bytes+bytes, s.askForList):
 		return Memory
 	}
-	of.slices = append(of.slices, is) // not before: the array of the service would keep what is refused
+	of.slices = append(of.slices, is) // not before: the array would keep a refused slice
 	to.slices[is.name] = is
 	to.set(is.service, of)
 	return ""
 }
 
-// count changes what is counted. If it is less of what anything is left out for, there may be room for it.
+// count makes a change and counts it. If that frees an exceeded limit, it asks for a list: services that were left out may fit.
 func (s *Store) count(change func()) {
 	services, endpoints, bytes := len(s.services), s.endpoints, s.bytes
 	change()
@@ -297,8 +296,8 @@ func (s *Store) count(change func()) {
 	}
 }
 
-// askForList has the member listed again, after a delay that grows with each list that leaves something out: there may be room
-// for it. It does not block.
+// askForList requests another list of the member, after a delay that grows with each list that leaves something out. It
+// does not block.
 func (s *Store) askForList() {
 	if again := s.again.Swap(nil); again != nil {
 		time.AfterFunc(s.relistDelay(), *again)

@@ -58,13 +58,13 @@ func (s *Store) list(imported map[types.NamespacedName]Weight, offered string) *
 	return list
 }
 
-// asked reports whether the store asked for a list since it was asked last.
+// asked reports whether the store asked for a list since the last call.
 func (s *Store) asked() bool {
 	again := func() {}
 	return s.again.Swap(&again) == nil
 }
 
-// held returns the slices, each with its service if it was of another one first.
+// held returns the slices, each with its service if it moved there from another one.
 func (s *Store) held() string {
 	var all []string
 	for _, service := range s.Services() {
@@ -91,7 +91,7 @@ func names(services []types.NamespacedName) string {
 	return strings.Join(all, " ")
 }
 
-// TestStore plays lists and watches of a member, and tells after each step which services changed, and what is held.
+// TestStore plays lists and watches of a member, and checks after each step which services changed and which slices are stored.
 func TestStore(t *testing.T) {
 	type step struct{ do, changed, held string } // changed: "+" if another list is asked for
 	for name, steps := range map[string][]step{
@@ -105,7 +105,7 @@ func TestStore(t *testing.T) {
 			{"move web/c=1", "", "web/a=3 web:db/b=1"}, // it is of no service
 			{"list web/a=3@3 db/b=1@5 =1", "db web", "db/b=1 web/a=3"},
 			{"list web/a=3@3 db/b=1@5 =1", "", "db/b=1 web/a=3"},
-			{"list web/a=4@3 db/b=1@5", "web", "db/b=1 web/a=4"}, // of a restored etcd
+			{"list web/a=4@3 db/b=1@5", "web", "db/b=1 web/a=4"}, // after a restore of etcd
 			{"put web/a=3@3", "web", "db/b=1 web/a=3"},           // likewise
 			{"list db/b=1@6 db/b=2@6 mq/d=1@6", "db mq web", "db/b=1 mq/d=1"},
 			{"delete db/b=1", "db", "mq/d=1"},
@@ -125,14 +125,14 @@ func TestStore(t *testing.T) {
 			{"delete c", "+ c", "a=6 b=2"},
 			{"list a=6 b=2 c/1=1 c/2=2", "a b", "a=6 b=2"},
 			{"put c/1=1", "+", "a=6 b=2"},     // it would fit, without the rest of its service
-			{"import y=2 z=2", "", "a=6 b=2"}, // first, whatever comes before it by name
+			{"import y=2 z=2", "", "a=6 b=2"}, // before all others, whatever their names
 			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b y z", "a=2 y=2 z/1=2 z/2=2"},
-			{"import a=2 b=2", "", "a=2 y=2 z/1=2 z/2=2"}, // more services than may, which are exported all the same
+			{"import a=2 b=2", "", "a=2 y=2 z/1=2 z/2=2"}, // more services than the limit, all still exported
 			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "b", "a=2 b=2 y=2 z/1=2 z/2=2"},
 			{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "z", "a=2 b=2 y=2"},
 			{"withholds z", "", "a=2 b=2 y=2"},
 			{"delete y", "+ y", "a=2 b=2"},
-			{"put z/1=2", "+", "a=2 b=2"}, // what was left out whole does not come in by half
+			{"put z/1=2", "+", "a=2 b=2"}, // only a list admits the whole service again
 			{"delete z/1", "+", "a=2 b=2"},
 			{"list a=2", "b z", "a=2"},
 			{"put c=1", "c", "a=2 c=1"},
@@ -202,7 +202,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestList: whole services are taken, and what is imported has its place.
+// TestList: whole services are admitted, and imported ones have their place.
 func TestList(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits   string // services, endpoints, and bytes of how many slices with one endpoint, 0 for no limit
@@ -282,7 +282,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestWhatIsCountedIsHeld: whatever changes and lists a member sends, what is counted is what is held, and within the
+// TestWhatIsCountedIsHeld: after any changes and lists of a member, the counts match the stored slices and are within the
 // limits.
 func TestWhatIsCountedIsHeld(t *testing.T) {
 	for seed := range uint64(200) {
@@ -318,7 +318,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			case 1, 2:
 				s.Remove(slice)
 			case 3:
-				if is := s.services[name]; len(is.slices) > 0 { // one whose copies had place before
+				if is := s.services[name]; len(is.slices) > 0 { // a service that counted its copies before
 					kept[name] = Weight{IPv4: random.IntN(is.weight.Endpoints() + limits.Endpoints - s.endpoints + 1)}
 					s.Keep(name, kept[name])
 				}
@@ -353,7 +353,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 	}
 }
 
-// TestRefusedIsNotHeld: of a slice that is refused, nothing is kept, whichever limit refuses it: it is not counted.
+// TestRefusedIsNotHeld: nothing references a slice that any limit refuses, because its memory is not counted.
 func TestRefusedIsNotHeld(t *testing.T) {
 	memory := NewPool(1 << 14)
 	memory.SetMembers([]string{"west"})
@@ -373,8 +373,8 @@ func TestRefusedIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestMembersShareTheMemory: a member at the limit keeps what it has, and is listed once anybody gives back or leaves. TestRoom has how
-// much each may hold.
+// TestMembersShareTheMemory: a member at the limit keeps its slices, and is listed again once a member gives back memory
+// or leaves. TestRoom covers the amounts.
 func TestMembersShareTheMemory(t *testing.T) {
 	one := WeightOf(sized("0", 1)).Bytes
 	memory := NewPool(16 * one)
@@ -405,8 +405,8 @@ func TestMembersShareTheMemory(t *testing.T) {
 	}
 }
 
-// TestCopiesHoldTheirPlace: before a member is listed after a restart, what is imported of it is held, so that no other
-// member takes its place. TestWhatIsCountedIsHeld has lists that fail.
+// TestCopiesHoldTheirPlace: after a restart, before a member is listed, its imported services count, so that no other
+// member takes their place. TestWhatIsCountedIsHeld covers failed lists.
 func TestCopiesHoldTheirPlace(t *testing.T) {
 	memory := NewPool(16_000)
 	memory.SetMembers([]string{"west", "north"})
@@ -424,7 +424,7 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	}
 }
 
-// TestKeepDuringAList: what a list claims stays claimed while passes over services go on.
+// TestKeepDuringAList: the memory that a list claims stays claimed during passes over services.
 func TestKeepDuringAList(t *testing.T) {
 	memory, imported := NewPool(16_000), map[types.NamespacedName]Weight{demo("a"): {IPv4: 1, Bytes: 1000}}
 	memory.SetMembers([]string{"west"})
@@ -436,8 +436,8 @@ func TestKeepDuringAList(t *testing.T) {
 	}
 }
 
-// TestCopiesOfNoSlice: a service whose copies were deleted while they counted has its place, and once they exist again, they
-// count as what they are.
+// TestCopiesOfNoSlice: a service keeps its place when its counted copies are deleted. Once they exist again, their weight
+// counts.
 func TestCopiesOfNoSlice(t *testing.T) {
 	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), map[types.NamespacedName]Weight{demo("a"): {}})
 	for _, endpoints := range []int{0, 5} {
@@ -451,7 +451,7 @@ func TestCopiesOfNoSlice(t *testing.T) {
 	}
 }
 
-// TestAgain: what is left out has the member listed again once, after the delay, by what the last list began with.
+// TestAgain: if a service is left out, the member is listed again once, after the delay, by the callback of the last List.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
