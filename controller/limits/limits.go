@@ -61,7 +61,7 @@ func (s *Store) Exceeded() error {
 			text = fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are not imported, possibly others",
 				s.limits.Endpoints, e[limit])
 		case SliceBytes:
-			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Shorten what the export says of it, or its endpoints",
+			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Export fewer labels and annotations with it, or put fewer endpoints into the slice",
 				s.limits.SliceBytes, e[limit])
 		case Memory:
 			text = fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
