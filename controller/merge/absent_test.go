@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestKeepsImport: no import comes of an export without a Service, and an import outlives the Service. The export is published for
-// clusters that have an import. checkReplaced checks the same of random cluster sets.
+// TestKeepsImport: an export without a Service creates no import, but keeps an existing one. It is published for clusters
+// that have an import. checkReplaced checks the same with random cluster sets.
 func TestKeepsImport(t *testing.T) {
 	absent := newAbsent("east")
 	published := []*discoveryv1.EndpointSlice{{
@@ -45,7 +45,7 @@ func TestKeepsImport(t *testing.T) {
 		Message: "No cluster exports the service. The import stays for the ServiceExport of \"east\", whose Service does not exist.",
 	})
 
-	// The derived Service comes back, also behind an API that has no families.
+	// The derived Service is created again, even if the API drops the families of imports.
 	observed.DerivedService, observed.ServiceImport.Spec.IPFamilies = nil, nil
 	derived := Merge(observed, contribute(newAbsent("east"))).DerivedService
 	diff(t, "IPs of the derived Service", derived.Spec.ClusterIPs, []string{"10.96.0.7"})

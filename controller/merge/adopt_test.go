@@ -21,9 +21,9 @@ var (
 	second = types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
 )
 
-// TestAdopt: an import of another implementation becomes this controller's with its IPs if that is asked for and a cluster
-// exports the service. Its Service does, too, unless it is that of another import. Otherwise it stays as it is, and so do
-// the conditions of the export: Cilium sets them on each change.
+// TestAdopt: the controller adopts an import of another implementation with its IPs if the annotation requests it and a
+// cluster exports the service. It also adopts its Service, unless that is of another import. Otherwise the import and the
+// conditions of the export stay: Cilium sets these on each change.
 func TestAdopt(t *testing.T) {
 	const none = "none"
 	for name, test := range map[string]struct {
@@ -46,7 +46,7 @@ func TestAdopt(t *testing.T) {
 			observed.ServiceImport = &v1beta1.ServiceImport{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: "demo", Name: first.Name, UID: "uid-of-import",
-					// The reference implementation has the annotation and the name in common with this one.
+					// The reference implementation uses the same annotation and name.
 					Annotations: map[string]string{
 						export.AnnotationAdopt: test.annotation, export.AnnotationDerivedService: export.DerivedServiceName(first),
 					},
@@ -84,7 +84,7 @@ func TestAdopt(t *testing.T) {
 						t.Errorf("conditions %v of an export that another implementation reports on", conditions)
 					}
 				}
-				for _, slice := range result.EndpointSlices { // which members read regardless of the import
+				for _, slice := range result.EndpointSlices { // members read these regardless of the import
 					diff(t, "cluster of a slice", slice.Labels[export.LabelSourceCluster], "east")
 				}
 				diff(t, "slices", len(result.EndpointSlices) > 0, test.exported)
@@ -107,8 +107,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestForeignService: if a Service of another owner, or of another import, has the name of the derived one, it stays as it is,
-// and no endpoint gets behind it. A label that names no service of that derived name gives it to nobody, so that it is corrected.
+// TestForeignService: if a Service of another owner or import has the name of the derived one, it stays as it is and gets
+// no endpoints. A label that names no service with that derived name was changed by another writer, and is corrected.
 func TestForeignService(t *testing.T) {
 	for label, ours := range map[string]bool{"": false, first.Name: true, second.Name: false, "changed-by-hand": true} {
 		observed := newObserved("east")

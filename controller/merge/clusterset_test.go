@@ -18,12 +18,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A member is one cluster of a random clusterset: what it has of the service
-// web, and what the merge needs to know of it.
+// A member is one cluster of a random clusterset: its objects of the service web, and the input of a merge.
 type member struct {
 	observed Observed
-	// own is its view of its own export, nil where it has none, absent where it has no Service; sees is how the others
-	// see it, read from the slices that it publishes.
+	// own is its view of its own export, nil without an export, absent without a Service. sees is the view of other
+	// clusters, read from the slices that it publishes.
 	own, sees *export.View
 	demote    bool
 	// rank is the same in all clusters.
@@ -75,7 +74,7 @@ func (o someOrder) Level(from Contribution, _ *export.Slice, endpoint *discovery
 
 func (o someOrder) Hinted() bool { return o.hinted }
 
-// reread is the view of a cluster from its slices in a result: those that it publishes, or the copies of them.
+// reread is the view of a cluster from its slices in a result, published ones or copies.
 func reread(t testing.TB, cluster string, result Result) *export.View {
 	t.Helper()
 	view, found, _ := export.FromSlices(export.Source{Cluster: cluster}, web, export.SlicesOf(cluster, result.EndpointSlices), nil)
@@ -85,7 +84,7 @@ func reread(t testing.TB, cluster string, result Result) *export.View {
 	return view
 }
 
-// contributions are those of all members as a cluster has them, in any order.
+// contributionsIn returns the contributions of all members as one cluster reads them, in random order.
 func contributionsIn(r *rand.Rand, cluster string, members []*member) []Contribution {
 	var all []Contribution
 	for _, m := range members {
@@ -152,7 +151,7 @@ func randomView(r *rand.Rand, cluster string, number int) *export.View {
 	return view
 }
 
-// inputOf is all that a merge reads, as text.
+// inputOf is the input of a merge as text.
 func inputOf(t *testing.T, o Observed, contributions []Contribution) string {
 	t.Helper()
 	text, err := json.Marshal([]any{contributions, o.ServiceImport, o.ServiceExport, o.DerivedService, o.IPFamilies})

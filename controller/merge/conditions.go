@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist. There are also
-// none if the import belongs to another implementation, because the two would overwrite each other's conditions
-// forever.
+// exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist or if the import
+// belongs to another implementation: the two implementations would overwrite each other's conditions forever.
 func exportConditions(observed Observed, contributions []Contribution, agreed Decision) []metav1.Condition {
 	if observed.ServiceExport == nil || foreign(observed) {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A Property is a property of the import that exports can disagree on: its value is that of the first export in
-// precedence. Values have the form of condition messages.
+// A Property is a property of the import on which exports can disagree. The first export in precedence sets its value.
+// Texts of values have the form of condition messages.
 type Property struct {
 	// Field is its name in the API.
 	Field string
@@ -24,7 +24,7 @@ type Property struct {
 	Reason v1beta1.ServiceExportConditionReason
 	// Text returns the value of a spec, empty if it has none.
 	Text func(*export.Spec) string
-	// Dissent are the exports that have another value, in their precedence.
+	// Dissent has the exports with another value, in their precedence.
 	Dissent []*export.View
 	// differs reports whether a spec disagrees with the decision.
 	differs func(Decision, *export.Spec) bool
@@ -92,8 +92,8 @@ func compare(views []*export.View, agreed Decision) []Property {
 // maxDissent bounds the clusters that a message names for a property.
 const maxDissent = 3
 
-// conflicts returns the reason and the message of the condition Conflict, empty without conflicts. They are sorted by
-// reason.
+// conflicts returns the reason and the message of the condition Conflict, empty without conflicts. Both list the
+// conflicts by reason.
 func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 	first, why := views[0], "oldest"
 	if agreed.Ranked {
@@ -123,8 +123,8 @@ func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 	return strings.Join(reasons, ","), strings.Join(messages, " ")
 }
 
-// outOfReach reports whether some clients of an import with the families used cannot reach backends with the families
-// has. This is a conflict (KEP-1645, "IP Families"). A VIP reaches backends that have every family used. A headless
+// outOfReach reports whether some clients of an import with the families in used cannot reach backends with the families
+// in has, which is a conflict (KEP-1645, "IP Families"). A VIP reaches backends that have every family used. A headless
 // name has one record for each address of a backend, so backends must have the same families.
 func outOfReach(kind v1beta1.ServiceImportType, has, used []corev1.IPFamily) bool {
 	lacks := func(a, b []corev1.IPFamily) bool {

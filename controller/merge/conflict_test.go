@@ -38,7 +38,7 @@ func pairs(text string) map[string]string {
 }
 
 // exportsOf reads exports of cluster-1, cluster-2, ..., each a day younger than the last, with ";" between them: their
-// ports, and what else they have. Numbers of days and seconds are digits, "families=46" is IPv4 and IPv6, and "at=" gives the
+// ports and other properties. Numbers of days and seconds are digits, "families=46" is IPv4 and IPv6, and "at=" gives the
 // endpoint for port 80 an address.
 func exportsOf(text string) (views []*export.View) {
 	for i, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' }) {
@@ -79,8 +79,8 @@ func exportsOf(text string) (views []*export.View) {
 
 const agree = "The exports of all clusters agree."
 
-// TestConflict: the precedence of exports, and each property on which they disagree, with the value in force and those of others.
-// Every constituent export says the same, and so does the decision of all, in any order.
+// TestConflict: the precedence of exports, and each property on which they disagree, with the used and the other values.
+// The conditions of all exports and the decisions of all clusters are the same, in any order.
 func TestConflict(t *testing.T) {
 	for name, test := range map[string]struct{ exports, want string }{
 		"one export":                            {"80/TCP", "cluster-1"},
@@ -159,7 +159,7 @@ func precedenceText(decision Decision) string {
 	return strings.Join(clusters, " ")
 }
 
-// TestConflictMessage: each property by its name in the API, with the value of the oldest export, and up to three that dissent.
+// TestConflictMessage: each property by its name in the API, with the value of the oldest export, and up to three others.
 func TestConflictMessage(t *testing.T) {
 	for exports, want := range map[string]string{
 		"80/TCP; 80/TCP local; 80/TCP local; 80/TCP local; 80/TCP local": `Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 4/5 clusters disagree. "cluster-2" has "Local". "cluster-3" has "Local". "cluster-4" has "Local". And 1 more.`,
@@ -197,8 +197,8 @@ func TestConflictBounds(t *testing.T) {
 	}
 }
 
-// TestRanks: a cluster states the creation times of its exports itself. One that the operator ranks behind the others wins
-// no conflict with them, however old it says it is.
+// TestRanks: a cluster states the creation times of its exports itself. A cluster that the administrator ranks behind
+// others wins no conflict with them, whatever its creation times.
 func TestRanks(t *testing.T) {
 	views := exportsOf("cluster=a age=3 80/TCP; cluster=b age=2 80/TCP headless; cluster=c age=1 80/TCP; cluster=d age=1 80/TCP headless")
 	const oldest, first = `Conflicting type. Using "ClusterSetIP" from oldest service export in `, ` from first-ranked service export in `

@@ -12,26 +12,26 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A Decision is the merged export of all clusters. It depends only on the contributions, so that it is the same in
-// every cluster, but for its Placement. It shares immutable parts with the views.
+// A Decision is the merged export of all clusters. Except for its Placement, it depends only on the contributions, so it
+// is the same in every cluster. It shares immutable parts with the views.
 type Decision struct {
 	// Precedence are the contributions whose Service exists, in their precedence. Ranked reports whether the first one
 	// precedes an older export by its rank.
 	Precedence []Contribution
 	Ranked     bool
-	// Properties are all that exports can disagree on, in the order of the API. Conflict is the message of the condition
-	// Conflict, and reason its reason; empty without conflicts.
+	// Properties are all properties on which exports can disagree, in the order of the API. Conflict is the message of
+	// the condition Conflict, and reason its reason; empty without conflicts.
 	Properties       []Property
 	Conflict, reason string
-	// Placement is that of the import in this cluster.
+	// Placement is the Placement of the import in this cluster.
 	Placement Placement
 
-	// spec is that of the first export: its type, affinity, policies and exported metadata win. nil without exports.
+	// spec is the spec of the first export, whose type, affinity, policies and exported metadata win. It is nil without exports.
 	spec *export.Spec
 	// union has the ports with their names on the import.
 	union
-	// families are the intersection of the exports' families, or those of the first export if it is empty. They have
-	// the order of the first export.
+	// families are the intersection of the exports' families or, if it is empty, the families of the first export, in the
+	// order of the first export.
 	families []corev1.IPFamily
 }
 
@@ -53,7 +53,7 @@ func decide(contributions []Contribution) (agreed Decision) {
 	return agreed
 }
 
-// Spec returns that of the first export with the ports and families of the import. There must be an export.
+// Spec returns the spec of the first export with the ports and families of the import. There must be an export.
 func (d Decision) Spec() *export.Spec {
 	spec := *d.spec
 	spec.IPFamilies, spec.Ports = d.families, nil
@@ -70,8 +70,8 @@ func older(a, b *export.View) int {
 	return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// commonFamilies is the intersection of the exports' families, in the order of
-// the first, or the first's where that is empty.
+// commonFamilies returns the intersection of the exports' families, in the order of the first export, or the families of
+// the first export if it is empty.
 func commonFamilies(views []*export.View) []corev1.IPFamily {
 	first := views[0].Spec.IPFamilies
 	common := slices.DeleteFunc(slices.Clone(first), func(family corev1.IPFamily) bool {

@@ -12,15 +12,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A served is a port of the import in one address family; without a protocol
-// and number it stands for the addresses of the name.
+// A served is a port of the import in one address family; without a protocol and number, it means the addresses of the
+// name.
 type served struct {
 	addressType discoveryv1.AddressType
 	protocol    corev1.Protocol
 	number      int32
 }
 
-// covers has the lowest level of which some cluster has a ready endpoint, Unused for none.
+// covers has the lowest level with a ready endpoint of any cluster, Unused for none.
 type covers map[served]Level
 
 func coverage(contributions []Contribution, placement Placement) covers {
@@ -50,7 +50,7 @@ func (c covers) add(what served, by Level) {
 	}
 }
 
-// before reports whether a ready endpoint of a lower level covers this.
+// before reports whether a ready endpoint of a lower level covers what.
 func (c covers) before(of Level, what served) bool {
 	lowest, covered := c[what]
 	return covered && lowest < of
@@ -67,9 +67,9 @@ func (c covers) all(of Level, agreed Decision, slice *export.Slice) bool {
 	})
 }
 
-// place returns the endpoints of a slice with their conditions, and the indices of those that are ready and wait. These
-// are serving and terminating instead, and kube-proxy uses them only if none is ready. Endpoints that serve nobody are
-// neither ready nor serving, so that neither kube-proxy nor DNS uses them. The view stays unchanged.
+// place returns the endpoints of a slice with their conditions, and the indices of ready endpoints that are demoted.
+// These become serving and terminating, so that kube-proxy uses them only if no endpoint is ready. Unused endpoints
+// become neither ready nor serving, so that neither kube-proxy nor DNS uses them. The view stays unchanged.
 func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (endpoints []discoveryv1.Endpoint, waiting []int) {
 	endpoints = slice.Endpoints
 	last, covered, changed := Level(0), false, false // level 0 is never covered

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestDemote: a slice of a demoted cluster is demoted where, and only where,
-// there is somewhere else to go for all that it serves.
+// TestDemote: a slice of a demoted cluster is demoted if and only if other clusters have ready endpoints for everything
+// that it serves.
 func TestDemote(t *testing.T) {
 	type exports = []*export.View
 	const ready, demoted, unready = "true true false", "false true true", "false false false" // ready, serving, terminating
@@ -51,7 +51,7 @@ func TestDemote(t *testing.T) {
 				c := slice.Endpoints[0].Conditions
 				return fmt.Sprint(*c.Ready, *c.Serving, *c.Terminating)
 			}
-			// Silent seen from another cluster, and the own one when it is drained.
+			// Cluster a is unreachable from north, or drained in its own view.
 			for _, cluster := range []string{"north", "a"} {
 				for _, slice := range Merge(newObserved(cluster), contributions).EndpointSlices {
 					source := slice.Labels[export.LabelSourceCluster]

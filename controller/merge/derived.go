@@ -55,8 +55,8 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	return service
 }
 
-// ownService returns a copy of an existing Service, or a new one for nil, with a name, an owner, and the labels of the controller,
-// of which one names the multi-cluster service.
+// ownService returns a copy of an existing Service, or a new one for nil, with a name, an owner, the managed-by label,
+// and label set to the multi-cluster service.
 func ownService(observed Observed, existing *corev1.Service, name, label string, owner metav1.OwnerReference) *corev1.Service {
 	service := &corev1.Service{}
 	if existing != nil {
@@ -79,7 +79,7 @@ func foreignService(observed Observed) bool {
 	return !export.MayBeDerivedFor(derived, observed.Service.Name) || !export.IsManaged(derived) && !Adopted(observed.ServiceImport)
 }
 
-// importFamilies returns the families of an import in a new list: those of its IPs if an older API dropped the families.
+// importFamilies returns the families of an import in a new list. They come from its IPs if an older API dropped the families.
 func importFamilies(imported *v1beta1.ServiceImport) []corev1.IPFamily {
 	if len(imported.Spec.IPFamilies) > 0 {
 		return slices.Clone(imported.Spec.IPFamilies)
@@ -117,9 +117,9 @@ func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConf
 		corev1.DefaultClientIPServiceAffinitySeconds)}}
 }
 
-// NeedsRecreation reports whether the existing Service must be deleted and created again, because the first IP family
-// or the cluster IP, which are immutable, differ. Create the desired Service without UID and resourceVersion; its
-// clusterIPs are those to request.
+// NeedsRecreation reports whether the existing Service must be deleted and created again, because the first IP family or
+// the cluster IP, which are immutable, differ. Create the desired Service without UID and resourceVersion; its clusterIPs
+// request the IPs.
 func NeedsRecreation(existing, desired *corev1.Service) bool {
 	if len(existing.Spec.IPFamilies) > 0 && len(desired.Spec.IPFamilies) > 0 &&
 		existing.Spec.IPFamilies[0] != desired.Spec.IPFamilies[0] {
@@ -128,8 +128,8 @@ func NeedsRecreation(existing, desired *corev1.Service) bool {
 	return existing.Spec.ClusterIP != "" && existing.Spec.ClusterIP != desired.Spec.ClusterIP
 }
 
-// clusterIPs returns the IPs of an import with these families, in their order: those of the derived Service, or else
-// those that the import had, so that IPs survive the Service. If any family has an IP, the first one does: see localFamilies.
+// clusterIPs returns the IPs of an import with these families, in their order: the IPs of the derived Service, or else of
+// the import, so that IPs survive the Service. If any family has an IP, the first family does: see localFamilies.
 func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 	var ips []string
 	known := knownIPs(observed)
@@ -149,13 +149,13 @@ func firstFamily(observed Observed) corev1.IPFamily {
 	return ""
 }
 
-// knownIPs returns the IPs of the derived Service, then those of the import.
+// knownIPs returns the IPs of the derived Service, then the IPs of the import.
 func knownIPs(observed Observed) []string {
 	var ips []string
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
-	// An adopted import keeps its IPs, unless a Service of another namespace has them.
+	// An adopted import keeps its IPs, unless a Service in another namespace has them.
 	if imported := observed.ServiceImport; imported != nil {
 		ips = append(ips, imported.Spec.IPs...)
 	}

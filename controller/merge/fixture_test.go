@@ -27,7 +27,7 @@ var (
 	conditionOf = exporttest.ConditionOf
 )
 
-// newObserved is a cluster with its ServiceExport and nothing else of the service.
+// newObserved is a cluster with its ServiceExport and no other object of the service.
 func newObserved(cluster string) Observed {
 	return Observed{
 		Cluster:    cluster,
@@ -47,7 +47,7 @@ func contribute(views ...*export.View) []Contribution {
 	return all
 }
 
-// settled writes what is merged until nothing changes.
+// settled merges and stores the result until nothing changes.
 func settled(t testing.TB, observed Observed, contributions []Contribution) (Observed, Result) {
 	t.Helper()
 	result := Merge(observed, contributions)

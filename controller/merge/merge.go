@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package merge decides what the exports of all clusters become in this one.
+// Package merge turns the exports of all clusters into the objects of the local cluster.
 //
 // Merge takes the views of all clusters and the observed state of the local cluster, and returns the desired objects
 // and the conditions of the local ServiceExport. The package is pure: the result does not depend on the order of the
@@ -39,20 +39,20 @@ type Observed struct {
 	ServiceExport *v1beta1.ServiceExport
 	// Invalid is why the ServiceExport contributes nothing. It is nil if it contributes or does not exist.
 	Invalid *export.Invalid
-	// Problems are what was left out of this cluster's view, for the condition Valid.
+	// Problems list the parts left out of this cluster's view, for the condition Valid.
 	Problems []export.Problem
-	// ExportConditions are more conditions of the ServiceExport while it contributes, of types of export.Domain.
+	// ExportConditions are more conditions of the ServiceExport while it contributes. Their types are in export.Domain.
 	ExportConditions []metav1.Condition
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
 	// another service whose derived Service has the same name.
 	DerivedService *corev1.Service
 	// NodePortsFor is the exported Service if it needs a Service with node ports beside it, nil if not. NodePorts is the
-	// existing one with the name export.NodePortServiceName, nil for none.
+	// existing Service with the name export.NodePortServiceName, nil for none.
 	NodePortsFor, NodePorts *corev1.Service
-	// TakenIPs are the IPs of ServiceImport that other Services have: they got them while the derived Service did not
-	// exist. Clients would reach another service.
+	// TakenIPs are the IPs of ServiceImport that other Services got while the derived Service did not exist. Clients of
+	// these IPs would reach another service.
 	TakenIPs []string
-	// Place decides in which order endpoints are used; nil uses those of demoted contributions last.
+	// Place decides in which order endpoints are used. With nil, the endpoints of demoted contributions come last.
 	Place Placing
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
@@ -65,11 +65,11 @@ type Contribution struct {
 	// View is never nil. No two contributions have the same cluster. An Absent view keeps an existing import and adds
 	// nothing to it.
 	View *export.View
-	// Demote asks for the endpoints of the cluster to be used only if no other cluster has a ready one for the port:
-	// the cluster is silent or drained.
+	// Demote asks for the endpoints of the cluster to be used only if no other cluster has a ready one for the port: the
+	// cluster is unreachable or drained.
 	Demote bool
 	// Rank is the cluster's rank, 0 by default. A lower rank precedes a higher one regardless of creation times, which
-	// clusters state themselves. Imports are the same in all clusters only if ranks are.
+	// clusters state themselves. Imports are the same in all clusters only if the ranks are.
 	Rank int
 }
 
@@ -94,8 +94,8 @@ type Result struct {
 	NodePorts *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of members' slices.
 	EndpointSlices []*discoveryv1.EndpointSlice
-	// ExportConditions are the decided conditions of this cluster's ServiceExport, likewise. They are empty if there is no
-	// ServiceExport or another implementation writes them.
+	// ExportConditions are the decided conditions of this cluster's ServiceExport, without generation and time. They are
+	// empty if there is no ServiceExport or another implementation writes them.
 	ExportConditions []metav1.Condition
 }
 
@@ -109,7 +109,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	return result
 }
 
-// Explain returns what Merge returns, and the Decision.
+// Explain returns the Result of Merge, and the Decision.
 func Explain(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), decide(contributions)
@@ -128,7 +128,7 @@ func Explain(observed Observed, contributions []Contribution) (Result, Decision)
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
 	}
 	if result.ServiceImport == nil {
-		// Nothing owns copies of members' slices. Members read those of this cluster regardless of the import.
+		// Without an import, nothing owns copies of members' slices. Members still read the slices of this cluster.
 		all = slices.DeleteFunc(all, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 		result.EndpointSlices = endpointSlices(observed, agreed, all)
 		return result, agreed
@@ -139,7 +139,7 @@ func Explain(observed Observed, contributions []Contribution) (Result, Decision)
 	result.EndpointSlices = endpointSlices(observed, agreed, all)
 	result.DerivedService = derivedService(observed, result.ServiceImport)
 	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && agreed.Placement.Hinted() {
-		// The value that most data planes know.
+		// Most data planes know this value.
 		derived.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferClose)
 	}
 	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
@@ -155,8 +155,8 @@ func Explain(observed Observed, contributions []Contribution) (Result, Decision)
 	return result, agreed
 }
 
-// waitsForIP reports whether a headless import becomes one with an IP, and has none yet. DNS cannot answer for an import
-// without an IP, so that until then the old type stays.
+// waitsForIP reports whether a headless import changes to a type with an IP, but has no IP yet. DNS could not answer for
+// it, so the old type stays until then.
 func waitsForIP(observed Observed, imported *v1beta1.ServiceImport) bool {
 	before := observed.ServiceImport
 	return before != nil && before.Spec.Type == v1beta1.Headless && export.IsManaged(before) &&

@@ -25,8 +25,8 @@ func formatExportedKeys(spec *export.Spec) string {
 	return string(text) // strings always marshal
 }
 
-// importMetadata returns the exported labels or annotations and the observed ones of other writers, which are those
-// that were not exported before. Only exports set export.ExportedKeys. The map is new.
+// importMetadata returns the exported labels or annotations, and the observed ones that were not exported before: these
+// are of other writers. Only exports set export.ExportedKeys. The map is new.
 func importMetadata(observed, exported map[string]string, before []string) map[string]string {
 	merged := make(map[string]string, len(observed)+len(exported)+1)
 	maps.Copy(merged, observed)

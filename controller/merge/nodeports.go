@@ -10,8 +10,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// nodePorts returns the Service that gives an exported one node ports: with the same pods, ports and families, and on each node
-// only for the pods there. It is nil if none is needed, or if a Service of another owner has its name.
+// nodePorts returns the Service that provides node ports for an exported Service. It has the same pods, ports and families, and
+// each node serves only its own pods. It is nil if none is needed, or if a Service of another owner has its name.
 func nodePorts(observed Observed) *corev1.Service {
 	of, existing := observed.NodePortsFor, observed.NodePorts
 	if of == nil || existing != nil && !export.IsManaged(existing) {

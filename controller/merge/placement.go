@@ -12,27 +12,27 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A Level is the place of endpoints in the order of use, from 0. An endpoint is demoted if, and only if, everything that
+// A Level is the place of endpoints in the order of use, from 0. An endpoint is demoted if and only if everything that
 // its slice serves has a ready endpoint of a lower level.
 type Level int
 
-// Unused is the level of endpoints that serve nobody. They stay known for when that changes.
+// Unused is the level of endpoints that no client may use. Their slices stay, so that they can be used later.
 const Unused Level = math.MaxInt
 
-// A Placement decides in which order the endpoints of one import are used, and expresses that in what the merge makes.
+// A Placement decides in which order the endpoints of one import are used, and marks the merged slices accordingly.
 type Placement interface {
-	// Level returns when an endpoint of a slice of the contribution is used: its own level is use, and for others it
-	// counts as one of the level cover. Both are Unused, or none.
+	// Level returns the level use at which an endpoint of a slice of the contribution is used, and the level cover as
+	// which it counts for the demotion of others. Either both are Unused or none is.
 	Level(from Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level)
-	// Decorate completes the object that was made of a slice. waiting are the indices of the ready endpoints that are
-	// not ready in the object. The endpoints of the object may be shared, and must be replaced as a whole.
+	// Decorate completes the object of a slice. waiting are the indices of ready endpoints that are not ready in the
+	// object. The endpoints of the object may be shared, and must be replaced as a whole.
 	Decorate(object *discoveryv1.EndpointSlice, from Contribution, slice *export.Slice, waiting []int)
 	// Hinted reports whether Decorate adds hints of its own, besides those for the trafficDistribution of the import.
 	// The derived Service then has a trafficDistribution, because some data planes follow hints only with it.
 	Hinted() bool
-	// Conditions are those of the import that tell of the placement. Their types are of the domain export.Domain.
+	// Conditions returns the import's conditions about the placement. Their types are in export.Domain.
 	Conditions() []metav1.Condition
-	// Rules are those that decide when the endpoints of a cluster are used, the strongest first.
+	// Rules returns the rules that decide when the endpoints of a cluster are used, the strongest first.
 	Rules(cluster string) []string
 }
 

@@ -27,7 +27,7 @@ const maxPorts = 300
 type union struct {
 	// ports have unique names and unique keys. Only a single port may have no name.
 	ports []v1beta1.ServicePort
-	// keys are those of the ports.
+	// keys are the keys of the ports.
 	keys map[portKey]bool
 	// left are the ports that maxPorts leaves out.
 	left map[portKey]bool

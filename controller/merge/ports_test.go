@@ -15,8 +15,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestPorts: what the import, the derived Service and the slices of each cluster have. The endpoints of cluster n
-// listen on the port's number and 8000 more.
+// TestPorts: the ports of the import, of the derived Service and of each cluster's slices. Endpoints listen on the number
+// of the port plus 8000.
 func TestPorts(t *testing.T) {
 	for name, test := range map[string]struct {
 		exports []string // ports of cluster-1, cluster-2, ... by age
@@ -57,8 +57,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestManyPorts: an import has no more ports than a Service can hold, those of the first exports, and the condition says how
-// many are left out.
+// TestManyPorts: an import has at most maxPorts ports, those of the first exports, and the condition says how many are
+// left out.
 func TestManyPorts(t *testing.T) {
 	var views []*export.View
 	for c := range 5 {

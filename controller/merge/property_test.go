@@ -19,15 +19,14 @@ import (
 // cases are random clustersets; make fuzz looks at more.
 const cases = 500
 
-// TestClustersets checks what holds of every merge in random clustersets, seen
-// from each of their clusters and in random order.
+// TestClustersets checks the invariants of merges in random clustersets, in each of their clusters and in random order.
 func TestClustersets(t *testing.T) {
 	for seed := uint64(0); seed < cases && !t.Failed(); seed++ {
 		checkClusterset(t, seed)
 	}
 }
 
-// FuzzMerge does the same for clustersets that coverage finds.
+// FuzzMerge does the same for clustersets that the fuzzer finds.
 func FuzzMerge(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed)
@@ -52,7 +51,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		}
 		diff(t, name+"what all clusters have in common", everywhereOf(result), agreed)
 
-		// Nor does it matter who is silent.
+		// It does not depend on which clusters are unreachable.
 		heard := slices.Clone(contributions)
 		for i := range heard {
 			heard[i].Demote = false
@@ -61,13 +60,13 @@ func checkClusterset(t *testing.T, seed uint64) {
 		diff(t, name+"what all clusters have in common if all are heard", everywhereOf(ofHeard), agreed)
 		diff(t, name+"conditions of the export if all are heard", ofHeard.ExportConditions, result.ExportConditions)
 
-		// Nor does the order matter in one cluster.
+		// The result does not depend on the order of the contributions.
 		again := slices.Clone(contributions)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
 		diff(t, name+"another order", Merge(m.observed, again), result)
 
-		// What is read of the slices, published or copied, is what it was.
-		// Without an import nothing here owns copies of what is absent.
+		// The view read from the slices, published or copied, equals the original. Without an import, nothing owns copies
+		// of an absent view.
 		source := pick(r, members...)
 		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
 			want := source.sees
@@ -88,7 +87,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		}
 		checkResult(t, name, m.observed, result)
 
-		// The merge comes to rest, and then changes nothing.
+		// The merge converges, and then changes nothing.
 		observed, settledResult := settled(t, m.observed, contributions)
 		if settledResult.ServiceImport != nil {
 			diff(t, name+"import at rest", settledResult.ServiceImport, observed.ServiceImport)
@@ -109,8 +108,8 @@ func unused(decision Decision, source *member) bool {
 	return level == Unused
 }
 
-// checkReplaced takes the Services of all exports away. The import and what is behind it stay as they are, with no
-// endpoints, and come back with them. They go once nobody exports.
+// checkReplaced deletes the Services of all exports. The import and its derived Service stay, without endpoints, and get
+// them back with the Services. They are deleted once no cluster exports.
 func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, contributions []Contribution,
 	before Result,
 ) {
@@ -143,7 +142,7 @@ func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, c
 	}
 }
 
-// everywhereOf is what must be equal in all clusters of the import, nil for none.
+// everywhereOf is the part of the import that must be equal in all clusters, nil for none.
 func everywhereOf(result Result) *v1beta1.ServiceImport {
 	if result.ServiceImport == nil {
 		return nil
@@ -154,7 +153,7 @@ func everywhereOf(result Result) *v1beta1.ServiceImport {
 	return imported
 }
 
-// checkResult checks what the API server would.
+// checkResult checks a result as the API server validates it.
 func checkResult(t *testing.T, name string, observed Observed, result Result) {
 	t.Helper()
 	if imported := result.ServiceImport; imported != nil {
@@ -181,7 +180,7 @@ func checkResult(t *testing.T, name string, observed Observed, result Result) {
 			names.Insert(*port.Name)
 		}
 		if seen.Has(slice.Name) || len(validation.IsDNS1123Subdomain(slice.Name)) > 0 ||
-			slice.Ports == nil || len(names) < len(slice.Ports) { // which the API refuses
+			slice.Ports == nil || len(names) < len(slice.Ports) { // the API server rejects these
 			t.Errorf("%sslice %q among %v, with the ports %v", name, slice.Name, seen, slice.Ports)
 		}
 		seen.Insert(slice.Name)

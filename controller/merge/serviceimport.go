@@ -25,7 +25,7 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 	}
 	imported.Namespace, imported.Name = observed.Service.Namespace, observed.Service.Name
 	var before exportedKeys
-	_ = json.Unmarshal([]byte(imported.Annotations[export.AnnotationExported]), &before) // it may have no keys, or be somebody else's
+	_ = json.Unmarshal([]byte(imported.Annotations[export.AnnotationExported]), &before) // it may be missing or invalid
 	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels, before.Labels)
 	export.Mark(imported)
 	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations, before.Annotations)
@@ -55,7 +55,7 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 }
 
 // localFamilies returns the families that this cluster has in common with the exports. The family of the import's first
-// IP comes first; otherwise they have the order of the exports.
+// IP comes first; the others have the order of the exports.
 func localFamilies(observed Observed, agreed Decision) []corev1.IPFamily {
 	var common []corev1.IPFamily
 	for _, family := range agreed.families {

@@ -79,8 +79,8 @@ func TestServiceImport(t *testing.T) {
 	diff(t, "new derived Service", first.DerivedService, wantService)
 }
 
-// TestImportMetadata: what exports set goes with them, and what others set on an import and its Service stays, but keys that
-// only exports set.
+// TestImportMetadata: exported metadata is removed with the exports. Metadata of other writers on an import and its
+// Service stays, except keys that only exports may set.
 func TestImportMetadata(t *testing.T) {
 	before := exportsOf("cluster=east 80/TCP labels=team=red annotations=" + export.AnnotationPrefer + "=cluster")
 	observed, _ := settled(t, newObserved("east"), contribute(before...))
@@ -113,8 +113,8 @@ func TestImportMetadata(t *testing.T) {
 		map[string]string{"example.com/mesh": "on"})
 }
 
-// TestTypeChanges: an import with an IP becomes a headless one. That answers until it has an IP again, also if a limit
-// denies it one.
+// TestTypeChanges: an import with an IP becomes headless. It stays headless until it has an IP again, even if a limit
+// denies the IP.
 func TestTypeChanges(t *testing.T) {
 	plain, none := contribute(newView("east", 1, "80/TCP", "10.1.0.1")), contribute(newView("east", 1, "80/TCP", "10.1.0.1", headless))
 	observed, clusterSetIP := settled(t, newObserved("east"), plain)
@@ -156,8 +156,8 @@ func familiesOf(text string) (all []corev1.IPFamily) {
 // TestIPFamilies: families and IPs of the import and of its derived Service.
 func TestIPFamilies(t *testing.T) {
 	for name, test := range map[string]struct {
-		exports, cluster string // families of each export, and of the cluster
-		derived, old     string // IPs of the Service and of the import that exist
+		exports, cluster string // families of each export, and of the local cluster
+		derived, old     string // IPs of the existing Service and import
 		want             string // families
 		ips              string
 		ready            string

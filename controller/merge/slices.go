@@ -17,10 +17,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// endpointSlices returns the slices of all contributions, one for each slice of a view. A slice has the ports of the import
-// that its endpoints serve. One that serves none is kept without ports: kube-proxy sends it no traffic, a headless name still
-// has its addresses but no SRV records, and its snapshot remains readable. Those of absent contributions have a snapshot and no
-// endpoints.
+// endpointSlices returns the slices of all contributions, one for each slice of a view. A slice has the ports of the
+// import that its endpoints serve. A slice that serves none has no ports: kube-proxy sends it no traffic, a headless name
+// has its addresses but no SRV records, and its snapshot remains readable. Slices of absent contributions have a snapshot
+// and no endpoints.
 func endpointSlices(observed Observed, agreed Decision, contributions []Contribution) []*discoveryv1.EndpointSlice {
 	covered := coverage(contributions, agreed.Placement)
 	var result []*discoveryv1.EndpointSlice
@@ -43,7 +43,7 @@ func endpointSlices(observed Observed, agreed Decision, contributions []Contribu
 	return result
 }
 
-// exposedSlices returns the slices of a view for clusters of other networks. Nothing of the merge is in them.
+// exposedSlices returns the slices of a view for clusters of other networks. Only their ports depend on the merge.
 func exposedSlices(observed Observed, agreed Decision, view *export.View) (result []*discoveryv1.EndpointSlice) {
 	for i := range view.Exposed {
 		slice := &view.Exposed[i]
@@ -57,7 +57,7 @@ func exposedSlices(observed Observed, agreed Decision, view *export.View) (resul
 	return result
 }
 
-// endpointSlice returns the object of a slice without annotations, endpoints, ports and a Service.
+// endpointSlice returns the object of a slice. Annotations, endpoints, ports and the derived Service are not set yet.
 func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
 	object := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -100,8 +100,8 @@ func sliceName(observed Observed, view *export.View, slice *export.Slice) string
 
 // noService returns a value of the label that is the name of no Service, since it has capitals. Without the label, the
 // plugin kubernetes of CoreDNS cannot answer reverse lookups of the addresses: their names have an empty label. With it,
-// the name for an endpoint of the local cluster is that of the exported Service, as DNS ignores case, and the name for
-// another cluster's does not exist, as it has a label too many.
+// the answer for a local endpoint is the name of the exported Service, as DNS ignores case; the answer for an endpoint of
+// another cluster is a name that does not exist, as it has one label too many.
 func noService(observed Observed, cluster string) string {
 	service := strings.ToUpper(observed.Service.Name)
 	if cluster == observed.Cluster && service != observed.Service.Name {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestNoService: the value is a valid one, and the name of no Service.
+// TestNoService: the value is a valid label value, but not the name of a Service.
 func TestNoService(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	for _, row := range []struct{ service, cluster, want string }{
