@@ -15,8 +15,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// ConditionPreferCluster is the type of the condition of an import that tells in which order clusters are used. Only
-// imports that ask for one have the condition.
+// ConditionPreferCluster is the type of an import's condition that shows in which order clusters are used. Only imports
+// with a preference have it.
 const ConditionPreferCluster = export.Domain + "/PreferCluster"
 
 // Reasons of ConditionPreferCluster.
@@ -29,8 +29,8 @@ const (
 	ReasonUnknownPreference = "UnknownPreference"
 )
 
-// ConditionWithin is the type of the condition of an import that tells of its border. Only imports that have one have
-// the condition.
+// ConditionWithin is the type of an import's condition that shows its allowed clusters. Only imports that restrict them
+// have it.
 const ConditionWithin = export.Domain + "/Within"
 
 // Reasons of ConditionWithin.
@@ -41,8 +41,8 @@ const (
 	ReasonInvalidBorder = "InvalidBorder"
 )
 
-// ConditionWeights is the type of the condition of an import that tells whether the shares of the traffic that are asked
-// for are in effect. Only imports with weights have the condition.
+// ConditionWeights is the type of an import's condition that shows whether the requested shares of the traffic are in
+// effect. Only imports with weights have it.
 const ConditionWeights = export.Domain + "/Weights"
 
 // Reasons of ConditionWeights.
@@ -151,7 +151,7 @@ func condition(kind string, status metav1.ConditionStatus, reason, format string
 	return &metav1.Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// notExporting is said of weights for an id that is misspelled, or whose cluster does not export the service yet.
+// notExporting is the message for a weight whose cluster id is misspelled, or whose cluster does not export the service yet.
 const notExporting = "no exporting cluster has this id"
 
 // noShare returns why a cluster takes no part in the weighing of any family.
@@ -168,9 +168,9 @@ func (p *placement) noShare(cluster string) string {
 	return "no endpoint of it is ready and used first"
 }
 
-// unmet returns what is wrong with each share that differs from the one asked for by more than whole endpoints explain,
-// sorted by cluster. A cluster without a ready endpoint never has the share that it is to have, and why says the reason.
-// It has no numbers of endpoints, so that it stays the same while pods are replaced.
+// unmet returns a text about each share that differs from the requested one by more than whole endpoints explain, sorted
+// by cluster. A cluster without a ready endpoint never has its share; why returns the reason. Texts have no numbers of
+// endpoints, so that they stay the same while pods are replaced.
 func (w weighing) unmet(weights Weights, why func(cluster string) string) []string {
 	of := w.used
 	if sum(of) == 0 { // nothing is left for the rest, so all are used
@@ -193,12 +193,12 @@ func (w weighing) unmet(weights Weights, why func(cluster string) string) []stri
 	return unmet
 }
 
-// deviation returns 0 if a cluster that is to get weight of whole has its share with used of total endpoints, as far as
-// whole endpoints allow: each of the clusters with a weight may be off by half an endpoint, and with it the total.
-// Otherwise it is negative for too few and positive for too many. With 10 % and 90 % of 10 endpoints, 0.5 to 1.5
-// endpoints are right for 10 %: 1 is, 2 are too many.
+// deviation returns 0 if used of total endpoints give a cluster its share, weight of whole, as far as whole endpoints
+// allow: each cluster with a weight, and therefore also the total, may be off by half an endpoint. Otherwise the result
+// is negative for too few endpoints and positive for too many. With 10 % and 90 % of 10 endpoints, 0.5 to 1.5 endpoints
+// are right for 10 %: 1 is, 2 are too many.
 func deviation(used, total, weight, whole, clusters int) int {
-	off := 2 * (used*whole - weight*total) // in units of 1/(2*whole) endpoints, as all that follows
+	off := 2 * (used*whole - weight*total) // this and the following are in units of 1/(2*whole) endpoints
 	allowed := whole + max(0, clusters-2)*weight
 	if off < -allowed || off > allowed {
 		return off

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// TestBorder: what is outside is not used, not even if nothing else is left, and not silently.
+// TestBorder: endpoints outside are never used, even if no others are left, and the condition says so.
 func TestBorder(t *testing.T) {
 	const prefix = "True Limited Endpoints of these clusters are used: "
 	const invalid = "False InvalidBorder Exported annotation clusterset-dns.github.io/within: "
@@ -65,7 +65,7 @@ func readyIn(result merge.Result) map[string]int {
 func TestWeights(t *testing.T) {
 	const met = "True InEffect The shares are those asked for, as far as whole endpoints allow: "
 	for name, test := range map[string]struct {
-		weights, others string // what is asked for
+		weights, others string // the requested weights
 		ready           string
 		silent          string
 		used            string

@@ -30,17 +30,17 @@ var (
 	diff         = exporttest.Diff
 )
 
-// regions are the properties of clusters; those of south are not known.
+// regions are the properties of clusters; the properties of south are unknown.
 var regions = map[string]map[string]string{"east": {"region": "eu"}, "near": {"region": "eu"}, "west": {"region": "us"}}
 
-// Observed is the state of cluster east, with what places endpoints there.
+// Observed is the state of cluster east, with the input of placements.
 type Observed struct {
 	merge.Observed
 	Prefer string
 	Nodes  Nodes
 }
 
-// newObserved is east, whose nodes are in these zones.
+// newObserved is east with nodes in these zones.
 func newObserved(zones ...string) Observed {
 	return Observed{Observed: merge.Observed{Cluster: "east", Service: web}, Nodes: Nodes{Zones: zones}}
 }
@@ -53,17 +53,17 @@ func (o Observed) here() Here {
 	}
 }
 
-// merged is the result of a merge in which the placement has its part.
+// merged is the result of a merge with a placement.
 func merged(o Observed, contributions []merge.Contribution) merge.Result {
 	o.Place = o.here().Of
 	return merge.Merge(o.Observed, contributions)
 }
 
-// settled writes what is merged until nothing changes.
+// settled merges and stores the result until nothing changes.
 func settled(t *testing.T, o Observed, contributions []merge.Contribution) (Observed, merge.Result) {
 	t.Helper()
 	var result merge.Result
-	for range 3 { // the last sees the IPs
+	for range 3 { // the last one has the IPs
 		result = merged(o, contributions)
 		o.ServiceImport, o.DerivedService = exporttest.Stored(result.ServiceImport, result.DerivedService)
 	}
@@ -78,9 +78,9 @@ func contribute(views ...*export.View) (all []merge.Contribution) {
 	return all
 }
 
-// exporting are the contributions of east, near, west and south, each with so many endpoints as in "east=2 near=1", that
-// all ask for the same, as in "prefer=west > near|weights=west=10". Some are odd: "down", "silent", "saturated", or the
-// second endpoint is "terminating".
+// exporting are the contributions of east, near, west and south, each with so many endpoints as in "east=2 near=1", which
+// all have the same settings, as in "prefer=west > near|weights=west=10". Some are odd: "down", "silent", "saturated", or
+// the second endpoint is "terminating".
 func exporting(t *testing.T, asks, endpoints string, odd map[string]string, change ...func(*export.View)) (all []merge.Contribution) {
 	t.Helper()
 	asked := map[string]string{}
@@ -104,7 +104,7 @@ func exporting(t *testing.T, asks, endpoints string, odd map[string]string, chan
 	return all
 }
 
-// addresses are so many of a cluster.
+// addresses returns the given number of addresses of a cluster.
 func addresses(cluster, n int) string {
 	var all []string
 	for i := range n {
@@ -128,7 +128,7 @@ func counts(t *testing.T, text string) map[string]int {
 	return all
 }
 
-// told is a condition of the import as text, empty if it has none of the kind.
+// told is a condition of the import as text, empty if the import has no such condition.
 func told(result merge.Result, kind string) string {
 	condition := meta.FindStatusCondition(result.ServiceImport.Status.Conditions, kind)
 	if condition == nil {

@@ -16,7 +16,7 @@ import (
 // MaxZones is how many zones the API allows in the hints of one endpoint.
 const MaxZones = 8
 
-// elsewhere is the zone and the node in hints that no node of this cluster may follow.
+// elsewhere names a zone or node that does not exist, for hints that no node of this cluster follows.
 const elsewhere = "elsewhere." + export.Domain
 
 // ForNobody reports whether the zone or node of a hint matches no node of this cluster.
@@ -30,7 +30,7 @@ type Nodes struct {
 	SomeWithoutZone bool
 }
 
-// CanPreferCluster reports whether hints can put endpoints of this cluster first. That takes a zone of each node, and at
+// CanPreferCluster reports whether hints can put endpoints of this cluster first: each node has a zone, and there are at
 // most MaxZones.
 func (n Nodes) CanPreferCluster() bool {
 	return len(n.Zones) > 0 && len(n.Zones) <= MaxZones && !n.SomeWithoutZone
@@ -56,9 +56,9 @@ type served struct {
 	number      int32
 }
 
-// newHints returns the hints that implement a trafficDistribution, and put this cluster first if cluster is set, which takes
-// Nodes that CanPreferCluster. own is this cluster's view of the service, nil if it does not export it. The result is nil if
-// endpoints get no hints.
+// newHints returns the hints that implement a trafficDistribution and, if cluster is set, put this cluster first, which
+// requires CanPreferCluster. own is this cluster's view of the service, nil if it does not export it. The result is nil
+// if endpoints get no hints.
 func newHints(distribution string, cluster bool, nodes Nodes, own *export.View) *hints {
 	h := &hints{node: distribution == corev1.ServiceTrafficDistributionPreferSameNode, cluster: cluster, all: nodes.Zones}
 	h.zone = len(nodes.Zones) > 0 && (h.node || distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
@@ -82,8 +82,8 @@ func newHints(distribution string, cluster bool, nodes Nodes, own *export.View) 
 	return h
 }
 
-// of returns the endpoints with their hints. The endpoints are those of the slice, perhaps with other conditions; own
-// tells that the slice is of this cluster. The input stays unchanged and the result shares parts with it.
+// of returns the endpoints with their hints. The endpoints are the endpoints of the slice, perhaps with other conditions;
+// own is set for slices of this cluster. The input stays unchanged and the result shares parts with it.
 func (h *hints) of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if h == nil || len(endpoints) == 0 {
 		return endpoints

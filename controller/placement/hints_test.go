@@ -13,8 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose endpoints are their zones, "-" for
-// none, with "!" before those that are not ready and their node behind them. "v6 80:" is a slice of IPv6.
+// parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose endpoints are their zones, "-" for none,
+// with "!" before unready ones and the node after "@". "v6 80:" is a slice of IPv6.
 func parse(text string) export.Slice {
 	text, v6 := strings.CutPrefix(text, "v6 ")
 	ports, endpoints, _ := strings.Cut(text, ":")
@@ -40,7 +40,7 @@ func parse(text string) export.Slice {
 	return slice
 }
 
-// text is the hints of endpoints, as in "a,b@node-1 *", where * is for nobody.
+// text is the hints of endpoints, as in "a,b@node-1 *", where * is a hint that no local node follows.
 func text(endpoints []discoveryv1.Endpoint) string {
 	shown := func(name string) string {
 		if ForNobody(name) {
@@ -103,7 +103,7 @@ func TestHints(t *testing.T) {
 		"both, without need of it":    {both, "a", "80: a -", "80: a", "a *", "*"},
 		"both, a zone of no node":     {both, "a b", "80: a z", "80: z", "a,b b", "*"},
 		"both, no zones":              {both, "", "80: a", "80: a", "none", "none"},
-		// kube-proxy looks at each port and family apart.
+		// kube-proxy evaluates each port and family separately.
 		"both, a port has none": {both, "a b", "80 81: a | 80: b | v6 80: a b", "80: a", "a,b | b | a b", "*"},
 		"all":                   {all, "a b", "80: a@m b@n", "80: a b", "a@m b@n", "*@* *@*"},
 	} {

@@ -86,12 +86,12 @@ func TestLocality(t *testing.T) {
 				east.Spec.TrafficDistribution)
 			diff(t, "condition", preferText(result), test.told)
 
-			// The Service is replaced: until it is back the preference stays.
+			// The Service is replaced: the preference stays until it exists again.
 			_, kept := settled(t, observed, contribute(newAbsent("east")))
 			diff(t, "derived Service while the Service is replaced", kept.DerivedService, result.DerivedService)
 			diff(t, "condition while the Service is replaced", preferText(kept), test.told)
 
-			// No cluster prefers anything anymore: nothing of it stays.
+			// No cluster has a preference anymore: its hints and condition are removed.
 			observed.Prefer = ""
 			east.Spec.TrafficDistribution, east.Spec.Annotations = "", nil
 			_, result = settled(t, observed, contribute(west, east))
@@ -115,15 +115,15 @@ func preferText(result merge.Result) string {
 	return strings.Join(words[:min(2, len(words))], " ")
 }
 
-// TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the
-// same, and stays there while the Service is replaced.
+// TestReplacedBehindAnOlderSchema: fields that the schema of ServiceImports drops are still set on the derived Service,
+// and stay there while the Service is replaced.
 func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	observed := newObserved("a")
 	observed.Prefer = PreferCluster
 	observed, _ = settled(t, observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1", distribution("PreferSameZone"))))
 	observed.ServiceImport.Spec.TrafficDistribution, observed.ServiceImport.Spec.IPFamilies = nil, nil
 	want := observed.DerivedService.DeepCopy()
-	observed.DerivedService.OwnerReferences = nil // what somebody changed besides the spec comes back
+	observed.DerivedService.OwnerReferences = nil // changes of another writer outside the spec are reverted
 	result := merged(observed, contribute(newAbsent("east")))
 	diff(t, "derived Service", result.DerivedService, want)
 	diff(t, "condition", preferText(result), "")

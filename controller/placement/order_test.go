@@ -16,7 +16,7 @@ import (
 )
 
 // orderText is the clusters, each with "~" for each endpoint that is demoted and "!" for each that is not used, and in
-// parentheses what DNS servers are told of its slice.
+// parentheses the annotation of its slice for DNS servers.
 func orderText(result merge.Result) string {
 	var texts []string
 	for _, slice := range result.EndpointSlices {
@@ -41,16 +41,16 @@ func orderText(result merge.Result) string {
 
 var inParentheses = regexp.MustCompile(`\(.*?\)`)
 
-// TestOrder: of the two endpoints of each cluster, those that east uses first, and what its DNS servers are told. They are
-// told of headless imports only: kube-proxy does the same for cluster IPs. The order of contributions does not matter, the
-// merge comes to rest, and what is read of the slices is what was exported.
+// TestOrder: which of the two endpoints of each cluster east uses first, and the annotation for its DNS servers, which
+// only headless imports have: kube-proxy does the same for cluster IPs. The order of contributions does not matter, the
+// merge converges, and the views read from the slices equal the exported ones.
 func TestOrder(t *testing.T) {
 	type odd map[string]string
 	for name, test := range map[string]struct {
 		asks, zones string
 		odd         odd
 		headless    string
-		clusterIP   string // empty if it differs only by what DNS servers are told
+		clusterIP   string // empty if it differs only by the annotation
 	}{
 		"no order":               {"prefer=", "", nil, "east near south west", ""},
 		"this cluster":           {"prefer=cluster", "", nil, "east near south west", "east near~~ south~~ west~~"}, // DNS servers do it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement decides in which order the endpoints of clusters are used, by what exports and the operator ask for:
-// near ones first, tiers, borders, weights, saturation. It is the merge.Placement of the product.
+// Package placement decides in which order the endpoints of clusters are used, by the settings of exports and of the
+// administrator: near endpoints first, tiers, allowed clusters, weights, overload. It implements merge.Placement.
 //
 // The package is pure. docs/use/export-services.md describes the settings.
 package placement
@@ -18,21 +18,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// Here is what placements depend on in the local cluster, besides imports.
+// Here has the state of the local cluster on which placements depend, in addition to imports.
 type Here struct {
 	// Cluster is the local cluster.
 	Cluster scope.Cluster
-	// Properties returns the ClusterProperties of another cluster as last known, nil if they never were.
+	// Properties returns the last known ClusterProperties of another cluster, nil if they were never known.
 	Properties func(cluster string) map[string]string
-	// Prefer is the list of tiers for imports that prefer nothing themselves.
+	// Prefer is the list of tiers for imports without a preference.
 	Prefer string
 	// Nodes is the part of the local cluster's Nodes that hints depend on.
 	Nodes Nodes
 }
 
-// The bits of a level are, from the highest: silent or drained, saturated, the tier, and surplus.
+// The bits of a level are, from the highest: unreachable or drained (silent), overloaded (saturated), the tier, and surplus.
 const (
-	// surplus are the endpoints that a weight leaves out.
+	// surplus is for endpoints that a weight leaves out.
 	surplus merge.Level = 1
 	// tier is the distance between two tiers, and hintedTier is after all others.
 	tier       merge.Level = 2
@@ -51,25 +51,25 @@ type placement struct {
 	weights  Weights
 	// tiersErr, borderErr and weightsErr are why a setting of the import is invalid.
 	tiersErr, borderErr, weightsErr error
-	// hinted is set if hints put this cluster first. Then it precedes no cluster by its tier: kube-proxy itself turns to
-	// the others when no endpoint of this cluster is ready, and these must be ready.
+	// hinted is set if hints put this cluster first. Then its tier demotes no other cluster: kube-proxy itself fails over
+	// to the others when no endpoint of this cluster is ready, and these must be ready.
 	hinted bool
 	hints  *hints
 	places map[string]place // by cluster
-	// weighings are those of IPv4 and IPv6, as far as the import has weights and endpoints are ready.
+	// weighings has the weighing of each address family, if the import has weights and endpoints are ready.
 	weighings map[discoveryv1.AddressType]weighing
 }
 
-// A place is that of a cluster. All its endpoints have it, but those that a weight leaves out.
+// A place is the place of a cluster in the order. All its endpoints have it, except those that a weight leaves out.
 type place struct {
-	outside bool // of the border
-	// use is when the endpoints of the cluster are used, and cover as which level they count for others. The two differ
-	// only for the local cluster with hints.
+	outside bool // of the allowed clusters
+	// use and cover are the results of Level for the endpoints of the cluster. They differ only for the local cluster
+	// with hints.
 	use, cover merge.Level
 }
 
-// Of is a merge.Placing. Invalid settings of the import have no effect, except that an invalid border leaves the local
-// cluster alone; conditions tell of them.
+// Of is a merge.Placing. Invalid settings of the import have no effect, except that an invalid border allows only the
+// local cluster; conditions report them.
 func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
 	p := &placement{
 		Here: h, imported: imported, headless: imported.Spec.Type == v1beta1.Headless, places: map[string]place{},
@@ -79,7 +79,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 	p.tiers, p.tiersErr = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
 	p.hinted = !p.headless && p.tiers.localFirst() && h.Nodes.CanPreferCluster()
 	if p.headless && p.tiers.onlyLocal() {
-		p.tiers = Tiers{} // the DNS server does it, with the others as the next priority
+		p.tiers = Tiers{} // the DNS server puts this cluster first, and the others next
 	}
 	p.weights, p.weightsErr = parseWeights(imported.Annotations[export.AnnotationWeights])
 	p.border, p.borderErr = parseBorder(imported.Annotations[export.AnnotationWithin])

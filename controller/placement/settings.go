@@ -12,7 +12,7 @@ import (
 
 // Values of the annotation export.AnnotationPrefer and of the flag --prefer, besides lists of tiers.
 const (
-	// PreferCluster is PreferLocal.
+	// PreferCluster means the same as PreferLocal.
 	PreferCluster = "cluster"
 	// PreferLocal is a list of one tier, the local cluster.
 	PreferLocal = "local"
@@ -63,8 +63,8 @@ func ParseTiers(text string) (Tiers, error) {
 }
 
 // tiersOf returns the tiers of an import from its trafficDistribution and its annotation export.AnnotationPrefer, each
-// empty if absent. The operator's list applies to imports with neither, and has no effect if it is invalid. An invalid
-// annotation is an error.
+// empty if absent. The administrator's list applies to imports with neither, and has no effect if it is invalid. An
+// invalid annotation is an error.
 func tiersOf(trafficDistribution, annotation, operator string) (Tiers, error) {
 	if annotation != "" {
 		return ParseTiers(annotation)
@@ -95,11 +95,11 @@ func (t Tiers) Of(cluster, local scope.Cluster) int {
 	return len(t.tiers)
 }
 
-// A border is the clusters whose endpoints are used; nil is no border.
+// A border selects the allowed clusters, whose endpoints are used; nil allows all.
 type border = *scope.Selector
 
-// parseBorder returns the border of a text, a cluster selector; empty means none. With the error, which is of a text
-// that is not valid, the border admits no cluster.
+// parseBorder returns the border of a text, a cluster selector; empty means none. If the text is invalid, the border
+// selects no cluster.
 func parseBorder(text string) (border, error) {
 	if text == "" {
 		return nil, nil

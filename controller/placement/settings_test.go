@@ -53,7 +53,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestRoles: the rules for each cluster, as east has them. West is overloaded.
+// TestRoles: the rules of east for each cluster. West is overloaded.
 func TestRoles(t *testing.T) {
 	for name, test := range map[string]struct{ asks, zones, want string }{
 		"nothing":   {"", "", "east: ; near: ; west: saturated"},

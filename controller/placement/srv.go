@@ -15,10 +15,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// srv returns the value of export.AnnotationSRV for a slice of a headless import of which these endpoints wait, empty
-// for none: the level as priority, so that clients know the next clusters too, and shares in weights, which are finer
-// than endpoints. Endpoints that a weight leaves out are listed with the others of their cluster. Silent and drained
-// clusters are not listed while others are ready.
+// srv returns the value of export.AnnotationSRV for a slice of a headless import with waiting endpoints, empty for none:
+// the level as priority, so that clients also know the next clusters, and the shares as weights, which are finer than
+// whole endpoints. Endpoints that a weight leaves out are listed with the others of their cluster. Unreachable and
+// drained clusters are not listed while others are ready.
 func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []int) string {
 	place := p.places[from.View.Cluster]
 	if !p.headless || place.outside || from.Demote && len(waiting) > 0 ||
@@ -32,7 +32,7 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 		weight = each
 	}
 	if priority == 0 && weight == usualWeight && len(waiting) == 0 {
-		return "" // that is what DNS servers do without the annotation
+		return "" // DNS servers do the same without the annotation
 	}
 	text := fmt.Sprintf("priority=%d", priority)
 	if weight != usualWeight {

@@ -15,11 +15,11 @@ import (
 
 // A weighing is the outcome of weights in one address family.
 type weighing struct {
-	// ready and used are the numbers of endpoints of the clusters of the best level that has ready ones.
+	// ready and used count the endpoints by cluster, at the best level that has ready endpoints.
 	ready, used map[string]int
-	// positions are those of the ready endpoints of all clusters, in their order: the first are used.
+	// positions has the sorted positions of each cluster's ready endpoints: the first ones are used.
 	positions map[string][]position
-	// each are the weights of SRV records of single endpoints, 0 for clusters that are left out.
+	// each has the weight of the SRV record of one endpoint by cluster, 0 for clusters that are left out.
 	each map[string]int
 }
 
@@ -53,7 +53,7 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 	p.weighings[addressType] = w
 }
 
-// positionsOf returns the positions of the ready endpoints of a view in a family, in their order and each once.
+// positionsOf returns the positions of the ready endpoints of a view in a family, sorted and without duplicates.
 func (p *placement) positionsOf(view *export.View, addressType discoveryv1.AddressType) (ready []position) {
 	for i := range view.Slices {
 		slice := &view.Slices[i]

@@ -20,7 +20,7 @@ import (
 // maxWeights bounds the clusters with a weight.
 const maxWeights = 64
 
-// Weights are the percentages of the traffic that clusters are to get, by id. Clusters without a weight share the rest.
+// Weights are the percentages of the traffic that clusters should get, by id. Clusters without a weight share the rest.
 type Weights map[string]int
 
 // parseWeights returns the weights of a text such as "west=10, north=20"; empty means none.
@@ -54,8 +54,8 @@ func parseWeights(text string) (Weights, error) {
 	return weights, nil
 }
 
-// sums returns the sum of all weights, that of the clusters with ready endpoints, and the number of ready endpoints of
-// clusters without a weight.
+// sums returns the sum of all weights, the sum of the weights of clusters with ready endpoints, and the number of ready
+// endpoints of clusters without a weight.
 func (w Weights) sums(ready map[string]int) (total, present, rest int) {
 	for _, weight := range w {
 		total += weight
@@ -70,9 +70,9 @@ func (w Weights) sums(ready map[string]int) (total, present, rest int) {
 	return total, present, rest
 }
 
-// Used returns how many endpoints of each cluster are to be used, of those that are ready, so that even load gives the
-// shares that are asked for: to half an endpoint, except that a cluster has no more than are ready, and at least one if
-// its weight is not 0. Clusters without a ready endpoint take no part.
+// Used returns how many ready endpoints of each cluster to use, so that even load gives the requested shares: to half an
+// endpoint, but no more endpoints than are ready, and at least one if the weight is not 0. Clusters without a ready
+// endpoint take no part.
 func (w Weights) Used(ready map[string]int) map[string]int {
 	used := make(map[string]int, len(ready))
 	total, present, rest := w.sums(ready)
@@ -80,7 +80,7 @@ func (w Weights) Used(ready map[string]int) map[string]int {
 	scale, of := rest, 100-present
 	if total >= 100 || rest == 0 {
 		scale, of = 0, 1
-		for cluster, weight := range w { // as many as the cluster that has the fewest for its weight allows
+		for cluster, weight := range w { // the cluster with the fewest endpoints for its weight limits all
 			if n := ready[cluster]; weight > 0 && n > 0 && (scale == 0 || n*of < scale*weight) {
 				scale, of = n, weight
 			}
@@ -100,18 +100,18 @@ func (w Weights) Used(ready map[string]int) map[string]int {
 	return used
 }
 
-// usualWeight is the weight of SRV records without another one.
+// usualWeight is the default weight of SRV records.
 const usualWeight = 100
 
-// scale is the weight of SRV records for each percent that an endpoint is to get. It is fixed, so that no cluster's
+// scale is the weight of SRV records for each percent that an endpoint should get. It is fixed, so that no cluster's
 // weight depends on the scale of others, and 100 percent for one endpoint are within 16 bits.
 const scale = 512
 
-// each returns the weights of SRV records (RFC 2782) by which clients that choose among all ready endpoints give
-// clusters their shares, for each endpoint of a cluster: 0 if it is to get nothing, and from 1 to 51200 otherwise. The
-// result for a cluster in w depends on its own endpoints alone. Clusters that are not in w count as one, and their result
-// depends on their endpoints together and on which of the others have any. Results stay the same while few endpoints come
-// and go. Shares are exact to a sixteenth of them if no cluster has more than 32 endpoints for each percent.
+// each returns the weights of SRV records (RFC 2782) by which clients that choose among all ready endpoints give clusters
+// their shares, for each endpoint of a cluster: 0 if it should get nothing, and from 1 to 51200 otherwise. The result for
+// a cluster in w depends on its own endpoints alone. Clusters that are not in w count as one: their result depends on the
+// sum of their endpoints, and on which clusters in w have endpoints. Results stay the same while few endpoints come and
+// go. Shares are exact to 1/16 of their value if no cluster has more than 32 endpoints for each percent.
 func (w Weights) each(ready map[string]int) map[string]int {
 	total, present, rest := w.sums(ready)
 	each := make(map[string]int, len(ready))
@@ -140,13 +140,13 @@ func rounded(weight float64) int {
 	return int(math.Round(fraction*32)) << (exponent - 5)
 }
 
-// A position is where an endpoint is in the order in which the endpoints of its cluster are used.
+// A position is the place of an endpoint in the order in which the endpoints of its cluster are used.
 type position struct {
 	hash    uint64
 	address string
 }
 
-// positionOf returns the position of an endpoint of an import. It is the same everywhere, and for each import another.
+// positionOf returns the position of an endpoint of an import. It is the same in all clusters, and differs between imports.
 func positionOf(of *v1beta1.ServiceImport, endpoint *discoveryv1.Endpoint) position {
 	address := endpoint.Addresses[0]
 	sum := sha256.Sum256([]byte(of.Namespace + "/" + of.Name + " " + address))

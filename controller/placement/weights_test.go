@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// TestShares: how many endpoints are used, and the weights of SRV records, also those that are rounded away or of nobody. The
-// weight of a cluster with a share is that share of each of its endpoints, and depends on no other cluster, so slices can be
-// written one by one without a wrong share meanwhile.
+// TestShares: how many endpoints are used, and the weights of SRV records, even for shares that round to nothing and
+// clusters without endpoints. The SRV weight of a cluster with a share does not depend on other clusters, so slices can
+// be written one by one without wrong shares in between.
 func TestShares(t *testing.T) {
 	for _, test := range []struct{ weights, ready, used, each string }{
 		{"west=1", "east=99 west=3", "east=99 west=1", "east=512 west=168"},
-		{"west=50", "east=4 west=10", "east=4 west=4", "east=6400 west=2560"}, // as many
+		{"west=50", "east=4 west=10", "east=4 west=4", "east=6400 west=2560"}, // the same number each
 		{"west=75", "east=4 west=20", "east=4 west=12", "east=3200 west=1920"},
 		{" west = 10,north=20 ", "east=7 west=5 north=5", "east=7 north=2 west=1", "east=5120 north=2048 west=1024"},
 		{"west=70, east=30", "east=10 west=7 north=5", "east=3 north=0 west=7", "east=1536 north=0 west=5120"},
@@ -61,8 +61,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestPositions: the order in which endpoints are used depends neither on the others nor on the slices, so few move when the
-// share changes, or when pods come and go.
+// TestPositions: the order in which endpoints are used does not depend on other endpoints or on slices, so few endpoints
+// change their use when the share or the pods change.
 func TestPositions(t *testing.T) {
 	p := &placement{imported: &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}}
 	positions := func(addresses ...string) []position {
