@@ -32,7 +32,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// newTestReconciler returns a reconciler of cluster east, of which nothing runs.
+// newTestReconciler returns a reconciler of cluster east that is not running.
 func newTestReconciler() *Reconciler {
 	gate := &informer.FreshnessGate{}
 	own := local.New(fake.NewClientset(), gate, "clusterset-dns", "")
@@ -51,7 +51,7 @@ func newTestReconciler() *Reconciler {
 	})
 }
 
-// withAPI is the same, and its API is open, with these ServiceImports and ServiceExports.
+// withAPI is newTestReconciler with an open API that has these ServiceImports and ServiceExports.
 func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	t.Helper()
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
@@ -87,7 +87,7 @@ func queued(r *Reconciler) string {
 	return strings.Join(services, " ")
 }
 
-// addSlice adds a slice that the controller made of what a cluster exports to the cache.
+// addSlice adds a slice to the cache that the controller made from an export of a cluster.
 func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	t.Helper()
 	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
-// lose a change.
+// This file maps changes to the affected services. Over-enqueueing only costs a reconcile; a missed key would lose a
+// change.
 
 // Retry enqueues a service without the backoff of its failures.
 func (r *Reconciler) Retry(service types.NamespacedName) {
@@ -40,19 +40,19 @@ func (r *Reconciler) onProperties() {
 	r.enqueueAll("")
 }
 
-// dependsOnMembers reports whether an export depends on which members there are, and on their properties.
+// dependsOnMembers reports whether an export depends on the set of members and on their properties.
 func dependsOnMembers(each *v1beta1.ServiceExport) bool {
 	return each.Annotations[export.AnnotationClusters] != "" ||
 		meta.FindStatusCondition(each.Status.Conditions, ConditionReach) != nil
 }
 
-// MemberChanged implements member.Handler, and handles what the Tracker tells.
+// MemberChanged implements member.Handler, and handles changes that the Tracker reports.
 func (r *Reconciler) MemberChanged(cluster string) {
 	r.enqueueCluster(cluster)
 	r.enqueueExports(dependsOnMembers)
 }
 
-// enqueueExports enqueues the exports of the local cluster that are concerned.
+// enqueueExports enqueues the exports of the local cluster for which concerned returns true.
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
 	for _, each := range r.API.Exports.List() {
 		if concerned(each) {
@@ -73,12 +73,12 @@ func (r *Reconciler) onExportOrImport(object apply.Change) {
 	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
-// onService enqueues the service that exports a Service, and those whose derived Service it is or whose derived
-// Service needs its name, as a Service with node ports does.
+// onService enqueues the service that exports a Service, the service that it is derived for, and the services for which a
+// derived Service, with or without node ports, needs its name.
 func (r *Reconciler) onService(object apply.Change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service, managed := export.ServiceOf(object), export.IsManaged(object)
-	if service.Name != "" { // of this controller, or it was until another writer removed the other label
+	if service.Name != "" { // of this controller, unless another writer removed the managed-by label
 		r.enqueueShown(service, object)
 	}
 	for _, serviceImport := range r.API.ImportsDerivedAs(key) {
@@ -103,8 +103,8 @@ func (r *Reconciler) onService(object apply.Change) {
 	}
 }
 
-// adoptable retries the services whose adopted imports have an IP of a deleted Service, which their derived Services can
-// have now.
+// adoptable retries the services with an adopted import that has an IP of a deleted Service: their derived Services can
+// get it now.
 func (r *Reconciler) adoptable(service *corev1.Service) {
 	for _, serviceImport := range r.API.Imports.List() {
 		if serviceImport.Namespace == service.Namespace && merge.Adopted(serviceImport) && slices.ContainsFunc(
@@ -114,8 +114,8 @@ func (r *Reconciler) adoptable(service *corev1.Service) {
 	}
 }
 
-// onSlice enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
-// exported Service.
+// onSlice enqueues the multi-cluster service for which an EndpointSlice was made, or the exported Service to which it
+// belongs.
 func (r *Reconciler) onSlice(object apply.Change) {
 	if service := export.ServiceOf(object); service.Name != "" {
 		r.enqueueShown(service, object)
@@ -125,7 +125,7 @@ func (r *Reconciler) onSlice(object apply.Change) {
 		r.queue.Add(of)
 	}
 	if of == local.APIServer {
-		r.enqueueAll("") // no member may have its addresses
+		r.enqueueAll("") // endpoints of members must not have its addresses
 	}
 }
 
@@ -144,8 +144,8 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 	}
 }
 
-// onNode enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the zones,
-// and no member may have an address of the rest. Exports that are exposed by node ports depend on other changes.
+// onNode enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the
+// zones, and endpoints of members must not have these addresses. Exports with node ports depend on other changes, too.
 func (r *Reconciler) onNode(before, after metav1.Object) {
 	old, existed := before.(*local.Node)
 	current, exists := after.(*local.Node)
@@ -157,7 +157,7 @@ func (r *Reconciler) onNode(before, after metav1.Object) {
 	}
 }
 
-// enqueueExposed enqueues the exports that are exposed in one of these ways.
+// enqueueExposed enqueues the exports with one of these Exposures.
 func (r *Reconciler) enqueueExposed(by ...export.Exposure) {
 	from := r.exporter(nil)
 	r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
@@ -213,8 +213,8 @@ func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 	return services
 }
 
-// onChange returns a handler that calls one function for every event, twice if the object is another one now, or belongs to
-// another service.
+// onChange returns a handler that calls changed for every event, and twice if the object was replaced or belongs to
+// another service now.
 func onChange(changed func(apply.Change)) informer.Handler {
 	return func(before, after metav1.Object) {
 		if after != nil {

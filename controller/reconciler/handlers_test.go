@@ -32,8 +32,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// withServices returns a reconciler whose cluster has imports, some of which are to be adopted, exports, and what the
-// controller made of them and of what west exports.
+// withServices returns a reconciler whose cluster has imports, some marked for adoption, exports, and objects that the
+// controller made from these exports and the exports of west.
 func withServices(t *testing.T) *Reconciler {
 	t.Helper()
 	named := func(key string, annotations map[string]string) metav1.ObjectMeta {
@@ -61,7 +61,7 @@ func withServices(t *testing.T) *Reconciler {
 	return r
 }
 
-// TestChanges: the services that each change concerns.
+// TestChanges: the services that each change affects.
 func TestChanges(t *testing.T) {
 	const all = "demo/cache demo/chosen demo/free demo/imported demo/plain demo/queue demo/taken demo/web"
 	r := withServices(t)
@@ -131,7 +131,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestWithoutTheAPI: nothing is deleted, and as what the cluster publishes may be withdrawn, its heartbeat stops.
+// TestWithoutTheAPI: nothing is deleted, and the heartbeat stops because published exports may have been withdrawn.
 func TestWithoutTheAPI(t *testing.T) {
 	r, client := newTestReconciler(), fake.NewClientset()
 	r.Applier.Core = client
@@ -150,7 +150,7 @@ func TestWithoutTheAPI(t *testing.T) {
 	}
 }
 
-// TestFailingServices are told of until they are written: the controller may lack a right, and renews its heartbeat.
+// TestFailingServices are reported until they are written. The heartbeat goes on: the controller may only lack a right.
 func TestFailingServices(t *testing.T) {
 	r, web := withServices(t), types.NamespacedName{Namespace: "demo", Name: "web"} // its API server refuses connections
 	r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)
@@ -173,7 +173,7 @@ func TestFailingServices(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsDeleted: what members had in it does not come back with a new one.
+// TestNamespaceIsDeleted: copies and IPs of members in it do not come back with a new namespace of its name.
 func TestNamespaceIsDeleted(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
 	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
@@ -187,8 +187,8 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	}
 }
 
-// TestDeletedCopiesAreNotRemembered: the copies of a cluster that left are deleted, and the caches show them for a moment
-// longer. A member of its id that joins meanwhile, and is not read yet, does not bring them back.
+// TestDeletedCopiesAreNotRemembered: the copies of a cluster that left are deleted, but the caches show them for a moment
+// longer. If a member with its id joins meanwhile and is not read yet, they are not used again.
 func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
 	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web},
@@ -216,7 +216,7 @@ func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	}
 }
 
-// withoutDerived returns a Reconciler whose pass over demo/web has deleted the derived Service, which has the label of a
+// withoutDerived returns a Reconciler whose pass over demo/web has deleted the derived Service, which has a label for a
 // service. The cache still shows the Service.
 func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.NamespacedName, derived *corev1.Service) {
 	t.Helper()
@@ -241,8 +241,8 @@ func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.Namesp
 	return r, web, derived
 }
 
-// TestOthersOvertake: a pass does not wait for an event that never comes, because another writer took the label of the
-// controller from a derived Service that is being deleted, or made another object of the same name.
+// TestOthersOvertake: a pass does not wait for an event that never comes, because another writer removed the managed-by
+// label from a derived Service that is being deleted, or created another object with the same name.
 func TestOthersOvertake(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Service){
 		"it is held without the label": func(shown *corev1.Service) {
@@ -276,7 +276,7 @@ func TestADerivedServiceLosesItsService(t *testing.T) {
 	}
 }
 
-// TestNoEventShowsAWrite: the service is reconciled again in the end.
+// TestNoEventShowsAWrite: the service is reconciled again after UnseenFor.
 func TestNoEventShowsAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, web, _ := withoutDerived(t, "web")
@@ -290,7 +290,7 @@ func TestNoEventShowsAWrite(t *testing.T) {
 	})
 }
 
-// TestALeaderBeginsWithExports: the heartbeat waits for what the cluster exports.
+// TestALeaderBeginsWithExports: the heartbeat waits for the exports of the cluster.
 func TestALeaderBeginsWithExports(t *testing.T) {
 	r := withServices(t)
 	for i := range 100 {
@@ -313,8 +313,8 @@ func TestALeaderBeginsWithExports(t *testing.T) {
 	}
 }
 
-// TestExposed: of services and the canaries that are exposed by load balancers, the addresses are known and the names
-// are resolved, with "" for those of Gateways. The canaries are probed at the listeners of Gateways that have them as backends.
+// TestExposed: for services and probe targets behind load balancers, addresses are published and names are to be
+// resolved, with "" for Gateways. Probe targets are reached at the listeners of Gateways that have them as backends.
 func TestExposed(t *testing.T) {
 	r := withServices(t)
 	r.Canary = types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}

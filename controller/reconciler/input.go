@@ -26,7 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// podsPatience bounds for how long a pass reads pods.
+// podsPatience bounds the time in which a pass reads pods.
 const podsPatience = 2 * time.Second
 
 // Reasons of the condition Valid of an export, besides those of package export.
@@ -39,21 +39,20 @@ const (
 type Input struct {
 	Observed      merge.Observed
 	Contributions []merge.Contribution
-	// Problems are those of the exports, by cluster. Clusters without problems are left out.
+	// Problems are the problems of the exports, by cluster. Clusters without problems are left out.
 	Problems map[string][]export.Problem
-	// Refused are why what members publish is not accepted, by cluster.
+	// Refused are the reasons why exports of members are not accepted, by cluster.
 	Refused map[string]string
 	// After is when the service is due again, 0 for never.
 	After time.Duration
 
 	memory export.Memory
-	// keeps are the members that publish the service or of which there are copies: whether copies stay instead of slices.
+	// keeps has the members that publish the service or have copies, and whether copies are used instead of slices.
 	keeps map[*member.Member]bool
 }
 
-// Gather returns the current input for a pass over a service. It may ask the API server for pods, and remembers what the
-// next pass over the service needs. The caches must not be behind: a copy that was deleted must not be remembered as one that
-// is used.
+// Gather returns the current input for a pass over a service. It may read pods from the API server, and remembers state
+// for the next pass over the service. The caches must not be behind: a deleted copy must not be remembered as one in use.
 func (r *Reconciler) Gather(ctx context.Context, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
@@ -69,7 +68,7 @@ func (r *Reconciler) Look(service types.NamespacedName) Input {
 	return in
 }
 
-// gather returns the input for a service, and the copies that are part of it.
+// gather returns the input for a service, and the copies in use.
 func (r *Reconciler) gather(
 	of merge.Observed, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
 ) (Input, []*discoveryv1.EndpointSlice) {
@@ -93,7 +92,7 @@ func (r *Reconciler) gather(
 		if before, known := r.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
 		} else if !slices.ContainsFunc(export.SlicesOf(r.Cluster, of.EndpointSlices), exposesEndpoints) {
-			exporter.Before.ReadySince = map[string]time.Time{} // no other leader published nodes
+			exporter.Before.ReadySince = map[string]time.Time{} // no earlier leader published nodes
 		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
 			slices.Concat(r.Local.KubernetesSlices(service), of.EndpointSlices))
@@ -139,7 +138,7 @@ func (r *Reconciler) gather(
 	return in, used
 }
 
-// concerned returns the members that publish a service, or of which there are copies, sorted by id.
+// concerned returns the members that publish a service or have copies of it here, sorted by id.
 func (r *Reconciler) concerned(publishing []*member.Member, copies map[string][]*discoveryv1.EndpointSlice) []*member.Member {
 	all := map[string]*member.Member{}
 	for cluster := range copies {
@@ -153,8 +152,8 @@ func (r *Reconciler) concerned(publishing []*member.Member, copies map[string][]
 	return slices.SortedFunc(maps.Values(all), func(a, b *member.Member) int { return strings.Compare(a.Cluster(), b.Cluster()) })
 }
 
-// Source returns how slices of members are read, none of whose endpoints has an address that the local cluster owns. It has
-// neither the id nor the ranges of a member.
+// Source returns the rules by which the local cluster reads slices of members. It lacks the id and the ranges of a
+// member.
 func (r *Reconciler) Source() export.Source {
 	return export.Source{
 		Owns: r.Local.Owns(r.ServiceCIDRs), Network: r.Properties.Network(),
@@ -162,7 +161,7 @@ func (r *Reconciler) Source() export.Source {
 	}
 }
 
-// exporter returns what the export of a Service depends on, for which a Service with node ports may exist.
+// exporter returns the Exporter of a Service. nodePorts is its derived Service with node ports, nil for none.
 func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 	from := export.Exporter{
 		Cluster: r.Cluster, Network: r.Properties.Network(), Expose: r.Expose, NodePorts: nodePorts, Resolve: r.Frontends.Addresses,
@@ -174,7 +173,7 @@ func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 	return from
 }
 
-// Exposed returns the slices by which clusters of other networks reach a port of Canary, as an export of it would have them.
+// Exposed returns the slices by which clusters of other networks reach a port of Canary, as if it were exported.
 func (r *Reconciler) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
 	object := r.Local.Services.Get(r.Canary)
 	if object == nil {
@@ -200,7 +199,7 @@ func (r *Reconciler) Exposed(port string) (exposed []*discoveryv1.EndpointSlice)
 	return exposed
 }
 
-// remember sets the memory of an export. An empty one is none.
+// remember stores the memory of an export, or deletes it if it is empty.
 func (r *Reconciler) remember(service types.NamespacedName, memory export.Memory) {
 	if memory.ReadySince == nil && memory.Names == nil {
 		r.memories.Delete(service)
@@ -209,7 +208,7 @@ func (r *Reconciler) remember(service types.NamespacedName, memory export.Memory
 	}
 }
 
-// names returns those of all memories.
+// names returns the names in all memories.
 func (r *Reconciler) names() (names []string) {
 	r.memories.Range(func(_, memory any) bool {
 		names = append(names, memory.(export.Memory).Names...)
@@ -218,7 +217,7 @@ func (r *Reconciler) names() (names []string) {
 	return names
 }
 
-// here returns what the local cluster has to do with the order in which endpoints are used.
+// here returns the input of placements from the local cluster.
 func (r *Reconciler) here() placement.Here {
 	return placement.Here{
 		Cluster: scope.Cluster{ID: r.Cluster, Properties: r.Properties.All()}, Properties: r.Tracker.Properties,
@@ -226,7 +225,7 @@ func (r *Reconciler) here() placement.Here {
 	}
 }
 
-// Encoded returns how large the slices that Gather reads are in encoded form. That is cheap.
+// Encoded returns the encoded size in bytes of the slices that Gather reads. It is cheap.
 func (r *Reconciler) Encoded(service types.NamespacedName) int {
 	size := r.Local.Encoded(service)
 	for _, m := range r.Members.Publishing(service) {
@@ -268,9 +267,9 @@ func exposesEndpoints(slice *discoveryv1.EndpointSlice) bool {
 	return export.IsExposed(slice) && len(slice.Endpoints) > 0
 }
 
-// keepsImport reports whether an export whose Service does not exist may have an import to keep: in the local cluster
-// or, if the local cluster published slices of it before, in others. A ServiceExport is often seen a moment before its
-// Service. To publish nothing then spares every other cluster two changes.
+// keepsImport reports whether an export without its Service may have an import to keep: in the local cluster or, if the
+// local cluster published slices for it before, in others. A ServiceExport is often seen a moment before its Service.
+// Publishing nothing until then saves every other cluster two changes.
 func keepsImport(of merge.Observed) bool {
 	return of.ServiceImport != nil || len(export.SlicesOf(of.Cluster, of.EndpointSlices)) > 0
 }
@@ -285,8 +284,8 @@ func Standing(namespace *corev1.Namespace) (own merge.Contribution) {
 	return own
 }
 
-// read returns the slices that a member publishes for a service, and the verdict on them. What is not complete keeps the
-// copies.
+// read returns the slices that a member publishes for a service, and the verdict on them: if they are not complete, the
+// copies stay.
 func (r *Reconciler) read(m *member.Member, service types.NamespacedName) ([]*discoveryv1.EndpointSlice, liveness.Verdict) {
 	var published []*export.Packed
 	var complete bool

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestServicesAreOwned: no member leads clients to a Service of this cluster.
+// TestServicesAreOwned: endpoints of members cannot have the address of a Service of this cluster.
 func TestServicesAreOwned(t *testing.T) {
 	r := newTestReconciler()
 	r.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}

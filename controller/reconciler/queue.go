@@ -16,9 +16,9 @@ const (
 	backoffCap  = 30 * time.Second
 )
 
-// Bounds of how often a service is reconciled: each pass is followed by a rest of restTimes what the pass took, of at least
-// restAtLeast and at most restAtMost, because a pass may have waited for the API server. So a service that changes all the
-// time has ten passes a second at most, and a fifth of a worker.
+// Bounds of how often a service is reconciled: after each pass, the service rests for restTimes the duration of the pass,
+// at least restAtLeast, and at most restAtMost because a pass may have waited for the API server. So a service that
+// changes constantly has at most ten passes a second, and a fifth of a worker.
 const (
 	restTimes   = 4
 	restAtLeast = 100 * time.Millisecond
@@ -26,20 +26,20 @@ const (
 )
 
 // Bounds of the passes that other writers cause, so that no two writers revert each other's changes without a pause: a
-// service has othersAtOnce of them in each othersWindow, and later ones wait for othersDelay.
+// service has othersAtOnce such passes in each othersWindow, and later ones wait for othersDelay.
 const (
 	othersAtOnce = 100
 	othersWindow = 5 * time.Minute
 	othersDelay  = 30 * time.Second
 )
 
-// A queue holds each service to reconcile once. The first change of a service in a while is due at once, and those that
-// come while it rests are reconciled together. It is safe for concurrent use.
+// A queue holds each service to reconcile once. The first change of a service in a while is due at once, and changes
+// while it rests are reconciled together. It is safe for concurrent use.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu sync.Mutex
-	// others are the passes that other writers caused in the current othersWindow, which began at since.
+	// others counts the passes that other writers caused in the current othersWindow, which began at since.
 	others map[types.NamespacedName]caused
 	since  time.Time
 }
@@ -79,12 +79,12 @@ func (q *queue) AddOthers(service types.NamespacedName) {
 	}
 }
 
-// Rest ends a pass over a service once it has rested: until then the queue holds back what is added.
+// Rest ends a pass over a service after a rest. A service that is added meanwhile waits until then.
 func (q *queue) Rest(service types.NamespacedName, rest time.Duration) {
 	time.AfterFunc(rest, func() { q.Done(service) })
 }
 
-// restAfter returns how long a service rests after a pass that took so long.
+// restAfter returns how long a service rests after a pass of a duration.
 func restAfter(took time.Duration) time.Duration {
 	return min(restAtMost, max(restAtLeast, restTimes*took))
 }

@@ -56,7 +56,7 @@ func TestServicesRest(t *testing.T) {
 }
 
 // TestWritersFight: another writer reverts each change at once. The first ones are corrected after a rest, later ones
-// after othersDelay, and what the exports say is written in between.
+// after othersDelay. Changes of exports are written without this delay.
 func TestWritersFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web, q := types.NamespacedName{Namespace: "demo", Name: "web"}, newQueue()
@@ -96,7 +96,7 @@ func TestWritersFight(t *testing.T) {
 	})
 }
 
-// TestAnotherDeletesEachCreation: what a pass creates makes another one due at once, but not without end.
+// TestAnotherDeletesEachCreation: after a creation, another pass is due at once, but not without end.
 func TestAnotherDeletesEachCreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web, q := types.NamespacedName{Namespace: "demo", Name: "web"}, newQueue()

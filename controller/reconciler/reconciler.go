@@ -28,28 +28,28 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// Config is what a Reconciler needs.
+// Config has the dependencies of a Reconciler.
 type Config struct {
-	// Cluster is the id of the local cluster, and Namespace that of the controller.
+	// Cluster is the id of the local cluster, and Namespace the controller's namespace.
 	Cluster, Namespace string
 	scope.Admission
-	// ServiceCIDRs are those of Services of the local cluster, one for each IP family.
+	// ServiceCIDRs are the local cluster's ranges of Services, one for each IP family.
 	ServiceCIDRs []netip.Prefix
-	// Prefer is that of placement.Here.
+	// Prefer is the list of tiers in placement.Here.
 	Prefer string
 	// Expose is how exports are exposed to other networks: see export.Exporter.
 	Expose    export.Exposure
 	Frontends *local.Frontends
 	Pods      *local.Pods
-	// Canary is the Service by which clusters of other networks reach the canaries.
+	// Canary is the Service by which clusters of other networks reach the probe targets.
 	Canary types.NamespacedName
 
 	Local *local.Cluster
-	// Properties are those of the local cluster.
+	// Properties are the local cluster's ClusterProperties.
 	Properties *local.Properties
 	Members    *member.Members
 	Tracker    *memberstate.Tracker
-	// Applier knows what it wrote and the caches do not show yet.
+	// Applier also tracks the writes that the caches do not show yet.
 	Applier *apply.Applier
 	Clock   clock.WithTicker
 	API     *local.API
@@ -58,23 +58,21 @@ type Config struct {
 	Observe func(took time.Duration, err error)
 }
 
-// A Reconciler reconciles the services that the caches and the members show changes of.
+// A Reconciler reconciles the services that changes in the caches and in members affect.
 type Reconciler struct {
 	Config
-	// ips bounds the imports of all members together that have a cluster IP, apart from those of services that the local
-	// cluster exports. It is divided among the members.
+	// ips shares cluster IPs among the members, for imports of services that the local cluster does not export itself.
 	ips   *limits.IPs
 	queue *queue
-	// large is held while a large service is reconciled, so that the memory that passes need is bounded.
+	// large is locked while a large service is reconciled, to bound the memory of passes.
 	large sync.Mutex
-	// memories are those of exports, by service.
+	// memories are the memories of exports, by service.
 	memories sync.Map
 	// heartbeat is set by Run.
 	heartbeat *heartbeat.Renewer
 	// working is the number of services that are being reconciled.
 	working atomic.Int64
-	// failing are the services that fail for long, each with its error, and partial those with problems, each with the
-	// Partials.
+	// failing has the error of each service that keeps failing, and partial the Partials of each service with problems.
 	failing, partial sync.Map
 }
 
@@ -84,8 +82,8 @@ type Partial struct {
 	Reason  export.Reason
 }
 
-// New returns a Reconciler that handles the events of the members, and shares the cluster IPs among them. It is to be called
-// before they join.
+// New returns a Reconciler that handles the events of the members, and shares the cluster IPs among them. Call it before
+// members join.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
 	r.Members.Share(r.ips.Pool)
@@ -94,9 +92,9 @@ func New(config Config) *Reconciler {
 	return r
 }
 
-// Attach handles the events of the local cluster from now on, and enqueues all services that its caches show. What the
-// cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
-// services have turns of their own.
+// Attach handles the events of the local cluster from now on, and enqueues all services in its caches. The cluster's
+// exports come first, because the heartbeat waits for them. The caches must be full. The members must not run yet: they
+// enqueue their services themselves.
 func (r *Reconciler) Attach() {
 	r.API.Exports.Handle(onChange(r.onExportOrImport))
 	r.API.Imports.Handle(onChange(r.onExportOrImport))
@@ -112,7 +110,7 @@ func (r *Reconciler) Attach() {
 	r.onProperties()
 }
 
-// Late is that of heartbeat.Config. Without the MCS API, what the local cluster exports is not known.
+// Late implements heartbeat.Config.Late. Without the MCS API, the exports of the local cluster are unknown.
 func (r *Reconciler) Late(longer time.Duration) string {
 	if r.API.Version() == "" {
 		return "ServiceExports"
@@ -120,7 +118,7 @@ func (r *Reconciler) Late(longer time.Duration) string {
 	return r.Gate.Late(longer)
 }
 
-// QueueLength returns the number of services that are being reconciled, or wait for that.
+// QueueLength returns the number of services that are being reconciled or wait for it.
 func (r *Reconciler) QueueLength() int { return r.queue.Len() + int(r.working.Load()) }
 
 // Failing returns the services that failed apply.FailuresToReport times in a row or more often, each with its last error.
@@ -131,7 +129,7 @@ func (r *Reconciler) Partial() map[types.NamespacedName]map[Partial]bool {
 	return all[map[Partial]bool](&r.partial)
 }
 
-// all returns what is known by service, in a new map.
+// all returns the values by service, in a new map.
 func all[T any](known *sync.Map) map[types.NamespacedName]T {
 	copied := map[types.NamespacedName]T{}
 	known.Range(func(service, value any) bool {
@@ -141,7 +139,7 @@ func all[T any](known *sync.Map) map[types.NamespacedName]T {
 	return copied
 }
 
-// notePartial replaces the problems of the exports of a service, by cluster. Their texts may be large.
+// notePartial replaces the problems of a service's exports. It keeps only the reasons, because texts may be large.
 func (r *Reconciler) notePartial(service types.NamespacedName, problems map[string][]export.Problem) {
 	reasons := map[Partial]bool{}
 	for cluster, of := range problems {
@@ -156,8 +154,8 @@ func (r *Reconciler) notePartial(service types.NamespacedName, problems map[stri
 	}
 }
 
-// Run reconciles with so many workers until the context ends, and tells the heartbeat how that goes. It follows Attach, and
-// the members have joined.
+// Run reconciles with the given number of workers until the context ends, and reports the outcome to the heartbeat. Call
+// it after Attach, once the members have joined.
 func (r *Reconciler) Run(ctx context.Context, workers int, beat *heartbeat.Renewer) {
 	r.heartbeat = beat
 	admitExisting(r.ips, r.Cluster, r.API.Imports.List())
@@ -186,7 +184,7 @@ func (r *Reconciler) work(ctx context.Context) {
 		}
 		r.working.Add(1)
 		rest := time.Duration(0)
-		if ctx.Err() == nil { // Get returns what is left before it reports the shutdown
+		if ctx.Err() == nil { // Get returns the remaining services before it reports the shutdown
 			rest = r.pass(ctx, service)
 		}
 		r.working.Add(-1)
@@ -194,18 +192,18 @@ func (r *Reconciler) work(ctx context.Context) {
 	}
 }
 
-// large is from which size on, in encoded form, the slices of a service count as large. They take about ten times as much
-// once they are decoded.
+// large is the encoded size in bytes from which the slices of a service count as large. Decoded, they take about ten
+// times as much.
 const large = 256 << 10
 
-// retryLarge is after how long a large service is due again if another one is reconciled.
+// retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
-// passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. The next one
-// continues what is not done.
+// passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. The next
+// reconcile continues the work.
 const passWithin = time.Minute
 
-// pass reconciles a service once, and makes it due again if that is not the end of it. It returns how long the service rests.
+// pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
 	if r.Encoded(service) >= large {
 		if !r.large.TryLock() {
@@ -234,7 +232,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	switch {
 	case apply.Stale(err):
 		r.Observe(took, nil)
-		r.queue.AddAfter(service, restAtLeast) // the caches show then what another writer wrote
+		r.queue.AddAfter(service, restAtLeast) // by then, the caches show the write of the other writer
 	case err != nil:
 		r.Observe(took, err)
 		failures := r.queue.NumRequeues(service)
@@ -250,17 +248,17 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		r.queue.Forget(service)
 		r.failing.Delete(service)
 		if outcome.Again {
-			r.queue.AddOthers(service) // so that another writer cannot keep it going
+			r.queue.AddOthers(service) // so that another writer cannot cause passes without end
 			return 0
 		}
 	}
 	return restAfter(took)
 }
 
-// errBehind is the error of a pass that did nothing, because the caches do not show yet what was written of the service.
+// errBehind is the error of a pass that did nothing, because the caches do not show all writes of the service yet.
 var errBehind = errors.New("the caches are behind")
 
-// askForIP is after how long an import that gets no IP is due again: there may be room for it.
+// askForIP is the delay after which an import without an IP is due again: an IP may be free.
 const askForIP = 5 * time.Minute
 
 // reconcile reconciles one service.
@@ -275,7 +273,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		for _, m := range r.Members.List() {
 			m.Keep(service, limits.Weight{})
 		}
-		return apply.Outcome{}, nil // its objects are deleted with it; a new one enqueues its services
+		return apply.Outcome{}, nil // its objects are deleted with it; a new namespace enqueues its services
 	}
 	if r.API.Version() == "" {
 		return apply.Outcome{}, nil // the process restarts once the API is served

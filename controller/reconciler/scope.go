@@ -11,8 +11,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// ConditionReach is the type of the condition of a ServiceExport that tells which members it is for. It exists only if
-// clusters are chosen.
+// ConditionReach is the type of a ServiceExport's condition that lists the members it is for. It exists only if clusters
+// are chosen.
 const ConditionReach = export.Domain + "/Reach"
 
 // Reasons of ConditionReach.
@@ -23,7 +23,7 @@ const (
 	ReasonNoCluster = "NoCluster"
 )
 
-// reach returns the ConditionReach of an export of the local cluster, none if it is for all.
+// reach returns the ConditionReach of an export of the local cluster, none if it is for all clusters.
 func (r *Reconciler) reach(view *export.View) []metav1.Condition {
 	text := view.Slices[0].Clusters
 	clusters, err := scope.ParseAbsolute(text)

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// mostImportIPs is how many Services Kubernetes supports.
+// mostImportIPs is the number of Services that Kubernetes supports.
 const mostImportIPs = 10_000
 
-// maxImportIPs returns how many cluster IPs imports may have: half of the smallest range of Services.
+// maxImportIPs returns how many cluster IPs imports may have: half of the smallest range of Services, at most mostImportIPs.
 func maxImportIPs(ranges []netip.Prefix) int {
 	most := mostImportIPs
 	for _, each := range ranges {
@@ -28,8 +28,8 @@ func maxImportIPs(ranges []netip.Prefix) int {
 	return most
 }
 
-// admitExisting admits the imports that exist. It is to be called before any other service is admitted, and once the members
-// are known: what one of them has no room for is charged to the others.
+// admitExisting admits the existing imports. Call it before any other service is admitted, but after the members are
+// known: an import is charged to the first of its members that has room.
 func admitExisting(ips *limits.IPs, own string, imports []*v1beta1.ServiceImport) {
 	for _, existing := range imports {
 		var wanted []string
@@ -42,8 +42,8 @@ func admitExisting(ips *limits.IPs, own string, imports []*v1beta1.ServiceImport
 	}
 }
 
-// mergeWithin merges within the shares of the members. An IP that exists, and one of a service that the local cluster
-// exports, is never refused. refused reports that the import needs an IP and gets none.
+// mergeWithin merges within the members' shares of cluster IPs. An existing IP, or an IP for a service that the local
+// cluster exports, is never refused. refused reports that the import needs an IP and gets none.
 func mergeWithin(ips *limits.IPs, observed merge.Observed, contributions []merge.Contribution) (result merge.Result, refused bool) {
 	var wanted []string
 	for _, contribution := range contributions {
@@ -58,7 +58,7 @@ func mergeWithin(ips *limits.IPs, observed merge.Observed, contributions []merge
 			export.MayBeDerivedFor(observed.DerivedService, observed.Service.Name)
 	if result.DerivedService == nil && !exists || slices.Contains(wanted, observed.Cluster) ||
 		observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport) {
-		wanted = nil // it needs no IP, or not of a member's share
+		wanted = nil // it needs no IP from a member's share
 	}
 	if refused = !ips.Admit(observed.Service, wanted, exists); refused {
 		_, most := ips.Use()

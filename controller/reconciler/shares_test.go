@@ -24,7 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// sharing are the shares of cluster east, whose objects are in memory by the name of the service.
+// sharing has the shares in cluster east, and its objects by the name of the service.
 type sharing struct {
 	*limits.IPs
 	imports map[string]*v1beta1.ServiceImport
@@ -37,15 +37,15 @@ func newSharing(ips int) *sharing {
 	return s
 }
 
-// restart forgets all but what the cluster has.
+// restart forgets everything except the objects of the cluster.
 func (s *sharing) restart(ips int) {
 	s.IPs = limits.NewIPs(ips)
 	s.SetMembers([]string{"hostile", "honest"})
 	admitExisting(s.IPs, "east", slices.Collect(maps.Values(s.imports)))
 }
 
-// reconcile writes what the exports of the clusters become, and returns "none", "IP" if the import has one, or else the
-// reason of its Ready.
+// reconcile merges the exports of the clusters and stores the result. It returns "none" without an import, "IP" if it has
+// one, or else the reason of its Ready.
 func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImportType, clusters ...string) string {
 	t.Helper()
 	service := types.NamespacedName{Namespace: "demo", Name: name}
@@ -57,7 +57,7 @@ func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImpor
 	}
 	var result merge.Result
 	var refused bool
-	for range 2 { // the second sees the IP
+	for range 2 { // the second pass has the IP
 		result, refused = mergeWithin(s.IPs, merge.Observed{
 			Cluster: "east", Service: service, ServiceImport: s.imports[name], DerivedService: s.derived[name],
 		}, contributions)
@@ -82,8 +82,8 @@ func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImpor
 	return reason
 }
 
-// TestClusterIPsOfOneMember: a member that exports many services leaves the cluster IPs that other members and the cluster
-// itself need. What exists stays, also over a restart, and what is given back is of use to others.
+// TestClusterIPsOfOneMember: a member that exports many services leaves enough cluster IPs for other members and the
+// local cluster. Existing IPs stay, even after a restart, and other services can get IPs that are given back.
 func TestClusterIPsOfOneMember(t *testing.T) {
 	const limited = merge.ReasonClusterIPLimit
 	s := newSharing(16)
@@ -113,7 +113,7 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	}
 	is("web", "honest", "IP")
 	is("x3", "", "none")
-	is("x9", "hostile", "IP") // there is room
+	is("x9", "hostile", "IP") // there is room now
 
 	is("own", "east", "IP")
 	is("x10", "east hostile", "IP")
@@ -129,8 +129,8 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	is("x0", "hostile", "IP")
 }
 
-// TestDerivedServiceOfAnotherClaimsNoIP: the derived Service of another service of the
-// same name is no IP of the one that lacks it.
+// TestDerivedServiceOfAnotherClaimsNoIP: if two services have the same derived name, the derived Service of one gives the
+// other no IP.
 func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	s := newSharing(1)
 	s.SetMembers([]string{"west"})
@@ -147,7 +147,7 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	}
 }
 
-// TestExistingImportsAreShared: what one of the members has no room for is charged to the others, also over a restart.
+// TestExistingImportsAreShared: an import for which one member has no room is charged to another, even after a restart.
 func TestExistingImportsAreShared(t *testing.T) {
 	var imports []runtime.Object
 	for i := range 10 { // the part of one member is 9 of 16
@@ -178,7 +178,7 @@ func TestExistingImportsAreShared(t *testing.T) {
 	}
 }
 
-// TestMemberLeaves: what is reserved for members is for no other cluster.
+// TestMemberLeaves: clusters that are not members get no reserved part.
 func TestMemberLeaves(t *testing.T) {
 	r := withAPI(t)
 	r.ips.SetMembers([]string{"west"})
@@ -191,7 +191,7 @@ func TestMemberLeaves(t *testing.T) {
 	}
 }
 
-// TestMaxImportIPs: half of the smallest range up to what Kubernetes supports.
+// TestMaxImportIPs: half of the smallest range, at most the number that Kubernetes supports.
 func TestMaxImportIPs(t *testing.T) {
 	v4, v6 := netip.MustParsePrefix("10.96.0.0/20"), netip.MustParsePrefix("fd00:96::/64")
 	for want, ranges := range map[int][]netip.Prefix{2048: {v6, v4}, mostImportIPs: {v6}} {
