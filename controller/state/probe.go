@@ -2,13 +2,13 @@
 
 package state
 
-// ProbePort is where the pods of kubectl clusterset test connectivity echo.
+// ProbePort is the port on which the pods of kubectl clusterset test connectivity echo.
 const ProbePort = 8007
 
-// A ProbeStep is how far a connection of a pod came.
+// A ProbeStep is the step at which a connection of a pod failed, or ProbeOK.
 type ProbeStep string
 
-// Steps. All but ProbeOK are failures.
+// The steps.
 const (
 	ProbeOK         ProbeStep = "ok"
 	ProbeUnresolved ProbeStep = "name does not resolve"
@@ -25,7 +25,7 @@ type ProbeResult struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// A ProbeLine of the log of a pod is the newest result of a target, which Index counts from 0.
+// A ProbeLine is a line of a pod's log: the newest result of the target number Index, from 0.
 type ProbeLine struct {
 	Index int `json:"index"`
 	ProbeResult

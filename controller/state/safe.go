@@ -22,7 +22,7 @@ func Safe(text string) string {
 	return Escape(strings.ReplaceAll(text, "\n", "; "))
 }
 
-// Escape escapes the characters of a text that control a terminal, apart from line breaks and tabs, as JSON does.
+// Escape escapes the characters of a text that control a terminal, except line breaks and tabs, as JSON does.
 func Escape(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -37,7 +37,7 @@ func Escape(text string) string {
 	return out.String()
 }
 
-// Clean makes all texts Safe in the document that a pointer points to. It copies slices, which caches may share.
+// Clean makes all texts of a document Safe. document is a pointer. Clean copies slices, because caches may share them.
 func Clean(document any) { clean(reflect.ValueOf(document)) }
 
 func clean(value reflect.Value) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEscapedTextIsJSON: a member must not make the output for programs invalid.
+// TestEscapedTextIsJSON: texts of a member must not make JSON output invalid.
 func TestEscapedTextIsJSON(t *testing.T) {
 	encoded, err := json.Marshal("\u007f \U000e0001 \u001b[2J ü")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestEscapedTextIsJSON(t *testing.T) {
 	}
 }
 
-// TestCleanChangesNoSharedSlice: that of a cache has other readers.
+// TestCleanChangesNoSharedSlice: slices in a cache have other readers.
 func TestCleanChangesNoSharedSlice(t *testing.T) {
 	shared := []string{"\u001b"}
 	document := Cluster{Imports: []Import{{IPs: shared}}, Findings: []Finding{}}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state has the documents with which the leading controller answers /statusz and /explainz, and with which its
-// program probe answers kubectl clusterset test connectivity. Their readers need nothing else of the controller. Within a
+// Package state has the documents with which the leading controller answers /statusz and /explainz, and the results that
+// its probe pods log for kubectl clusterset test connectivity. Clients need no other package of the controller. Within a
 // Version, fields are only added.
 package state
 
@@ -21,24 +21,24 @@ const (
 	PathExplain = "/explainz"
 )
 
-// A Cluster is the state of one cluster, as its controller knows it.
+// A Cluster is the state of one cluster in the view of its controller.
 type Cluster struct {
 	Version string `json:"version"`
-	// Cluster is the id of the cluster, and UID that of its namespace kube-system.
+	// Cluster is the id of the cluster, and UID the UID of its namespace kube-system.
 	Cluster string `json:"cluster"`
 	UID     string `json:"uid"`
-	// Network is that of its pods, empty for the default one.
+	// Network is the network of its pods, empty for the default one.
 	Network string `json:"network,omitempty"`
 	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.
 	Controller string `json:"controller"`
 	MCSVersion string `json:"mcsVersion,omitempty"`
-	// Now is the time of the answer. Ages of other times are relative to it: all are by the clock of the controller.
+	// Now is the time of the answer. Compute ages relative to it: all times are by the clock of the controller.
 	Now time.Time `json:"now"`
-	// HeartbeatStopped is why the heartbeat is not renewed, empty if it is.
+	// HeartbeatStopped is the reason why the heartbeat is not renewed, empty if it is.
 	HeartbeatStopped string `json:"heartbeatStopped,omitempty"`
 	Drained          bool   `json:"drained,omitempty"`
 	Rank             int    `json:"rank,omitempty"`
-	// Queue is the number of services that are being reconciled, or are to be.
+	// Queue is the number of services that are being reconciled or wait for it.
 	Queue    int      `json:"queue"`
 	Members  []Member `json:"members"`
 	Imports  []Import `json:"imports"`
@@ -48,30 +48,30 @@ type Cluster struct {
 // A Member is another cluster of the set.
 type Member struct {
 	Cluster string `json:"cluster"`
-	// Network is that of its pods, empty for the default one and before it is known.
+	// Network is the network of its pods, empty for the default one and before it is known.
 	Network string `json:"network,omitempty"`
 	// Controller is the version of its controller, empty if unknown.
 	Controller string `json:"controller,omitempty"`
-	// State is fresh, stale or gone, and Reason why: see liveness.Reason.
+	// State is fresh, stale or gone, and Reason the reason for it: see liveness.Reason.
 	State  string `json:"state"`
 	Reason string `json:"reason"`
-	// Path is that to its pods: unknown, reachable or unreachable.
+	// Path is the path to its pods: unknown, reachable or unreachable.
 	Path    string `json:"path"`
 	Drained bool   `json:"drained,omitempty"`
 	Rank    int    `json:"rank,omitempty"`
 	// Heard is when its last heartbeat arrived, by the clock of this cluster.
 	Heard time.Time `json:"lastHeartbeat,omitzero"`
-	// Synced reports whether what it publishes was listed.
+	// Synced reports whether its published slices were listed.
 	Synced bool `json:"synced"`
-	// Services and Endpoints are those imported from it; Ready are the endpoints that receive traffic.
+	// Services and Endpoints count imports from it; Ready counts the endpoints that receive traffic.
 	Services  int `json:"services"`
 	Endpoints int `json:"endpoints"`
 	Ready     int `json:"ready"`
-	// Credential is what makes it a member, and Expires when the credential ends.
+	// Credential names the object or file that makes it a member, and Expires is when the credential expires.
 	Credential string    `json:"credential"`
 	Expires    time.Time `json:"expires,omitzero"`
-	// Server is the API server that it is read from, ServerName the name in its certificate if that is another, and Proxy
-	// what it is read through, without a password.
+	// Server is the address of its API server, ServerName the name in the server's certificate if it differs, and Proxy
+	// the proxy to it, without a password.
 	Server     string   `json:"server,omitempty"`
 	ServerName string   `json:"tlsServerName,omitempty"`
 	Proxy      string   `json:"proxy,omitempty"`
@@ -79,7 +79,7 @@ type Member struct {
 	CIDRs      []string `json:"cidrs,omitempty"`
 }
 
-// An Import is a service that is imported.
+// An Import is an imported service.
 type Import struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
@@ -89,9 +89,9 @@ type Import struct {
 	Clusters  []string `json:"clusters"`
 	Endpoints int      `json:"endpoints"`
 	Ready     int      `json:"ready"`
-	// Prefers is which endpoints its clients prefer: its traffic distribution, or else cluster or local; empty if none.
+	// Prefers is the preference of its clients: its traffic distribution, or else cluster or local; empty for none.
 	Prefers string `json:"prefers,omitempty"`
-	// Reason is that of the condition Ready, Foreign if another implementation manages the import.
+	// Reason is the reason of the condition Ready, or Foreign if another implementation manages the import.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 }
@@ -101,15 +101,15 @@ const Foreign = "Foreign"
 
 // Severities of a Finding.
 const (
-	// Failed breaks names, or is about to.
+	// Failed: multi-cluster names do not work, or soon will not.
 	Failed = "failed"
-	// Warning breaks nothing by itself.
+	// Warning: the problem breaks nothing by itself.
 	Warning = "warning"
 )
 
 // A Finding is a problem that the controller sees.
 type Finding struct {
-	// Name is that of the check of kubectl clusterset.
+	// Name is the name of the check in kubectl clusterset.
 	Name     string `json:"name"`
 	Severity string `json:"severity"`
 	What     string `json:"what"`
@@ -121,12 +121,12 @@ type Finding struct {
 // Findings are problems, causes before their effects.
 type Findings []Finding
 
-// Fail adds a problem that breaks names, or is about to. name is that of the check, and fix may be empty: see Finding.
+// Fail adds a problem with severity Failed. name is the name of the check, and fix may be empty: see Finding.
 func (f *Findings) Fail(name, fix, format string, args ...any) {
 	f.add(Failed, name, fix, format, args)
 }
 
-// Warn adds a problem that breaks nothing by itself.
+// Warn adds a problem with severity Warning.
 func (f *Findings) Warn(name, fix, format string, args ...any) {
 	f.add(Warning, name, fix, format, args)
 }
@@ -135,7 +135,7 @@ func (f *Findings) add(severity, name, fix, format string, args []any) {
 	*f = append(*f, Finding{Name: name, Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// An Explanation is what the controller makes of one service, and why.
+// An Explanation says how the controller imports one service, and why.
 type Explanation struct {
 	Version string `json:"version"`
 	Service string `json:"service"`
@@ -144,15 +144,15 @@ type Explanation struct {
 	Summary string `json:"summary"`
 	// Import is nil if the service is not imported.
 	Import *Import `json:"import,omitempty"`
-	// Exports are in their precedence in conflicts.
+	// Exports are sorted by their precedence in conflicts.
 	Exports []Export `json:"exports"`
 	// Ranked reports whether the first export wins conflicts by the rank of its cluster instead of its age.
 	Ranked     bool       `json:"ranked,omitempty"`
 	Properties []Property `json:"properties"`
-	// Conditions are those of the import that say how its preferences take effect.
+	// Conditions are the import's conditions that say how its preferences take effect.
 	Conditions []metav1.Condition `json:"conditions"`
 	Endpoints  []Endpoint         `json:"endpoints"`
-	// DNS are the addresses to which the name resolves. Of those of a headless service, DNS may return a part.
+	// DNS has the addresses to which the name resolves. For a headless service, an answer may have only a part of them.
 	DNS      []string `json:"dns"`
 	Problems Findings `json:"problems"`
 }
@@ -161,13 +161,13 @@ type Explanation struct {
 type Export struct {
 	Cluster string    `json:"cluster"`
 	Since   time.Time `json:"since,omitzero"`
-	// State is fresh, stale or gone, and whether it is drained, refused or invalid.
+	// State is fresh, stale or gone, perhaps drained, or why the export is not imported.
 	State string `json:"state"`
 	// Used, Demoted and Other count its endpoints by their state in this cluster.
 	Used    int `json:"used"`
 	Demoted int `json:"demoted"`
 	Other   int `json:"other"`
-	// Rules decided which of its endpoints are used: tier, allowed clusters, weight and overload.
+	// Rules are the rules that decided which of its endpoints are used: tier, allowed clusters, weight and overload.
 	Rules []string `json:"rules,omitempty"`
 }
 
