@@ -22,34 +22,34 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// A Subject is what an explanation is made from.
+// A Subject is the input of an explanation.
 type Subject struct {
 	reconciler.Input
-	// Members are those that publish slices of the service.
+	// Members are the members that publish slices of the service.
 	Members []Publisher
 	// Unread are the other members whose exports are not all known, each with the reason.
 	Unread []string
 	// Exists reports whether the Service exists in the local cluster.
 	Exists bool
-	// Elsewhere is why the namespace of the service takes no part in the cluster set, empty if it does; Settle changes that.
+	// Elsewhere is why the namespace of the service takes no part in the cluster set, empty if it does. Settle is the fix.
 	Elsewhere, Settle string
 }
 
 // A Publisher is a member that publishes slices of a service.
 type Publisher struct {
 	Cluster string
-	// For is the selector of the clusters that its export is for, empty if that selects the local cluster.
+	// For is the selector of the clusters that its export is for, empty if it selects the local cluster.
 	For     string
 	Verdict liveness.Verdict
-	// Findings are why the member is not fresh, and that it is drained.
+	// Findings say why the member is not fresh, and whether it is drained.
 	Findings state.Findings
-	// Unread is why not all of it is imported, nil for no known reason.
+	// Unread is the reason why its exports are not all known, nil if there is none.
 	Unread error
-	// Accept is the command that accepts the service of it, and Confine the one that accepts addresses in one more range.
+	// Accept is the command to accept the service from it, and Confine the command to accept addresses in one more range.
 	Accept, Confine string
 }
 
-// Explain explains what becomes of a service in the local cluster.
+// Explain explains how a service is imported in the local cluster.
 func Explain(s Subject) state.Explanation {
 	observed := s.Observed
 	result, decision := merge.Explain(observed, s.Contributions)
@@ -139,7 +139,7 @@ func (e *explanation) export(from merge.Contribution) {
 		drainsItself(&e.Problems, cluster)
 	}
 	e.Exports = append(e.Exports, out)
-	ready := map[string]bool{} // in its own cluster
+	ready := map[string]bool{} // by address, in its own cluster
 	for i := range from.View.Slices {
 		for _, endpoint := range from.View.Slices[i].Endpoints {
 			ready[endpoint.Addresses[0]] = ptr.Deref(endpoint.Conditions.Ready, true)
@@ -197,7 +197,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 	return state.NotReady, "not ready in " + who.Cluster
 }
 
-// rest adds the exports of clusters that contribute nothing, and why if there is a fix, but for those that are refused.
+// rest adds the exports of clusters that contribute nothing, and problems for those with a fix, except for refused ones.
 func (e *explanation) rest() {
 	observed := e.Observed
 	place := func(cluster string) int {
@@ -289,7 +289,7 @@ func (e *explanation) count() {
 	}
 }
 
-// findings adds what may have to be fixed, and how.
+// findings adds the problems and their fixes.
 func (e *explanation) findings(decision merge.Decision) {
 	observed := e.Observed
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {

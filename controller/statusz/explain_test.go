@@ -30,14 +30,14 @@ import (
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// exported is what a cluster exports since a day, with endpoints as exporttest.Slice has them.
+// exported is the export of a cluster since a day, with endpoints as in exporttest.Slice.
 func exported(cluster string, kind v1beta1.ServiceImportType, port, day int, endpoints string) merge.Contribution {
 	return merge.Contribution{View: exporttest.View(cluster, day, fmt.Sprintf("http:%d/TCP", port), endpoints, func(view *export.View) {
 		view.Service, view.Spec.Type = web, kind
 	})}
 }
 
-// observed is east with the import of the service, as the first pass writes it.
+// observed is east with the import of the service after the first passes.
 func observed(contributions []merge.Contribution, annotations map[string]string) merge.Observed {
 	out := merge.Observed{
 		Cluster: "east", Service: web, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
@@ -63,7 +63,7 @@ func observed(contributions []merge.Contribution, annotations map[string]string)
 // lines has the elements of lists and the summary on lines of their own.
 var lines = strings.NewReplacer("},{", "},\n{", ":[{", ":[\n{", "],\"", "],\n\"", "},\"", "},\n\"", "\"summary\"", "\n\"summary\"")
 
-// TestExplain holds explanations against golden files. UPDATE_GOLDEN=1 writes them.
+// TestExplain compares explanations with golden files. UPDATE_GOLDEN=1 writes them.
 func TestExplain(t *testing.T) {
 	const ip, headless = v1beta1.ClusterSetIP, v1beta1.Headless
 	serviceExport := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
@@ -113,9 +113,9 @@ func TestExplain(t *testing.T) {
 			s.Observed.ServiceExport = serviceExport
 			s.Observed.Invalid = &export.Invalid{Reason: "NoService", Message: "Service shop/web does not exist."}
 		}},
-		// An export that is for this cluster, without a Service.
+		// An export for this cluster whose Service does not exist.
 		"absent": {[]merge.Contribution{{View: absent}}, nil, &Publisher{}, nil},
-		// A member that is fresh, with an import that outgrew a limit.
+		// A fresh member with an import that outgrew a limit.
 		"limit": {
 			[]merge.Contribution{exported("west", headless, 80, 1, "10.65.0.1")},
 			nil,
@@ -125,7 +125,7 @@ func TestExplain(t *testing.T) {
 			s.Elsewhere = `namespace "shop" is denied`
 			s.Observed.Invalid = &export.Invalid{Reason: "NamespaceDenied", Message: "It takes no part."}
 		}},
-		// An export that a member refuses, of a cluster that is overloaded. Its traffic distribution comes before what it prefers.
+		// An export that a member refuses. Its cluster is overloaded, and its traffic distribution precedes its preference.
 		"reach": {[]merge.Contribution{saturated}, map[string]string{export.AnnotationPrefer: "cluster"}, nil, func(s *Subject) {
 			s.Observed.ServiceExport = &v1beta1.ServiceExport{}
 			s.Observed.ExportConditions = []metav1.Condition{{
@@ -171,7 +171,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestChosen: an export that is for the reader is not reported as one that is for others.
+// TestChosen: an export for the reader is not reported as an export for other clusters.
 func TestChosen(t *testing.T) {
 	reader := scope.Cluster{ID: "east", Properties: map[string]string{"region": "us"}}
 	for clusters, want := range map[string]string{"": "", "region in (us)": "", "*": "", "west": "west", "region=eu": "region=eu"} {

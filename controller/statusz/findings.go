@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	// maxExamined bounds the services with refused parts that an answer examines.
+	// maxExamined bounds the number of services with refused parts that one answer examines.
 	maxExamined = 100
-	// maxRanges bounds those in a command: a text has 1 KiB.
+	// maxRanges bounds the ranges in a command, because a text has at most 1 KiB.
 	maxRanges = 10
 )
 
@@ -54,7 +54,7 @@ func (l *Leader) findings() state.Findings {
 			"this one: %s.", message)
 	}
 	failing(&found, l.Failing())
-	if !l.Local.NodesKnown() { // the controller works without, but not all of it
+	if !l.Local.NodesKnown() { // the controller works without this right, but lacks features
 		found.Warn("nodes", "Give the controller the rights of deploy/rbac.yaml.", "The controller cannot list the Nodes of %s, so it "+
 			"writes no hints, and does not refuse addresses of nodes as endpoints.", l.Cluster)
 	}
@@ -85,7 +85,7 @@ func drainsItself(found *state.Findings, own string) {
 		"This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
 }
 
-// failing adds the services that cannot be written. The controller may lack a right, which no other check tells.
+// failing adds the services that cannot be written. The controller may lack a right, which no other check finds.
 func failing(found *state.Findings, services map[types.NamespacedName]error) {
 	if len(services) == 0 {
 		return
@@ -141,7 +141,7 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 		}
 		found.Fail("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
-	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // a flag takes no annotation
+	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // members from a flag have no annotations
 		found.Warn("member-confined", l.annotate(m, member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
@@ -162,7 +162,7 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 	}
 }
 
-// judged adds why a member is not fresh, and that it is drained.
+// judged adds the reason why a member is not fresh, and whether it is drained.
 func (l *Leader) judged(found *state.Findings, m *member.Member, known memberstate.Member) {
 	id, verdict := m.Cluster(), known.Verdict
 	both := contextOf(l.Cluster) + "," + contextOf(id)
@@ -248,7 +248,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 	lacking, counted := map[string]int{}, map[types.NamespacedName]bool{}
 	for _, m := range l.Members.List() {
 		if l.Tracker.Verdict(m.Cluster()).State != liveness.Fresh {
-			continue // what it published may be withdrawn
+			continue // its exports may have been withdrawn
 		}
 		for _, service := range m.Services() {
 			if !counted[service] {
@@ -268,7 +268,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 		problems := l.Look(service).Problems
 		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
 			for _, problem := range problems[cluster] {
-				if m := l.Members.Get(cluster); m != nil { // those of the local cluster are in the condition Valid
+				if m := l.Members.Get(cluster); m != nil { // the condition Valid reports problems of the local cluster
 					found.Fail("endpoints-refused", correct(cluster, l.confine(m), problem),
 						"Part of %s from %s is not imported: %s.", service, cluster, problem)
 				}
@@ -277,7 +277,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 	}
 }
 
-// findingsOf returns the problems of an import. exported is whether some cluster exports the service.
+// findingsOf returns the problems of an import. exported reports whether any cluster exports the service.
 func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found state.Findings) {
 	name := klog.KObj(from).String()
 	command := "kubectl --context " + contextOf(own) + " -n " + from.Namespace

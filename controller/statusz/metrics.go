@@ -21,7 +21,7 @@ import (
 
 const prefix = "clusterset_controller_"
 
-// gauges are all but the histograms, by name, with their labels. A gauge that is 1 if something is so is 0 if it is not.
+// gauges lists all metrics except the histograms, with their labels. A gauge with the help "1 if ..." is 0 otherwise.
 var gauges = []struct{ name, help, labels string }{
 	{"build_info", "1, with the versions of the program and of Go.", "version goversion"},
 	{"leader", "1 if this replica is the leader.", ""},
@@ -48,7 +48,7 @@ var gauges = []struct{ name, help, labels string }{
 	{"export_problems", "Services that are partially imported.", "member reason"},
 }
 
-// described are the descriptions of gauges, by name.
+// described has the descriptions of gauges, by name.
 var described = func() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, each := range gauges {
@@ -89,7 +89,7 @@ func (s *Server) Reconciled(took time.Duration, err error) {
 	s.reconciles.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// Written is that of an apply.Applier.
+// Written implements apply.Applier.Written: it observes the propagation latency of a written slice.
 func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
 	trigger, leader := after.Annotations[export.AnnotationTriggerTime], s.leader.Load()
 	if leader == nil || trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
@@ -104,7 +104,7 @@ func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
 	}
 }
 
-// Lead adds the state of a leader.
+// Lead makes the server answer with the state of a leader.
 func (s *Server) Lead(leader *Leader) { s.leader.Store(leader) }
 
 // Describe implements prometheus.Collector.
@@ -175,7 +175,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	}
 }
 
-// countObjects counts by what is true of an object. Of an import of another owner, the conditions do not count.
+// countObjects counts exports, imports and their conditions. It ignores imports of other owners.
 func countObjects(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport,
 	gauge func(string, float64, ...string),
 ) {

@@ -61,7 +61,7 @@ func TestMetricsOfAStandby(t *testing.T) {
 	}
 }
 
-// TestCountedObjects: an object counts for each condition and each of its reasons, and of other owners not at all.
+// TestCountedObjects: an object counts for each condition and each of its reasons. Objects of other owners do not count.
 func TestCountedObjects(t *testing.T) {
 	conditions := func(reasons ...string) (all []metav1.Condition) {
 		for _, reason := range reasons {

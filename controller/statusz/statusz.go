@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statusz answers what the leading controller knows: the state of its cluster, the explanation of a service, and
-// metrics. It computes each answer from the inputs that a pass has, and changes nothing.
+// Package statusz serves the state of the leading controller: its cluster, the explanation of a service, and metrics. It
+// computes each answer from the same inputs as a pass, and changes nothing.
 package statusz
 
 import (
@@ -35,16 +35,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// A Leader is what the answers are made from.
+// A Leader has the input of the answers.
 type Leader struct {
 	*reconciler.Reconciler
 	Heartbeat *heartbeat.Renewer
 }
 
-// A Server answers state.PathStatus and state.PathExplain once Lead was called, and 503 before. It computes one answer at a
-// time: the http.Server's WriteTimeout bounds an answer together with those before it. Only connections from the pod itself
-// get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md). It is also the
-// prometheus.Collector of the process. It is safe for concurrent use.
+// A Server answers state.PathStatus and state.PathExplain once Lead was called, and 503 before. It computes one answer at
+// a time: the http.Server's WriteTimeout bounds an answer together with those before it. Only connections from the pod
+// itself get an answer: the kubelet forwards them for users with the right pods/portforward (docs/security.md). It is
+// also the prometheus.Collector of the process. It is safe for concurrent use.
 type Server struct {
 	reconciles  *prometheus.HistogramVec
 	propagation *prometheus.HistogramVec
@@ -56,7 +56,7 @@ type Server struct {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The kernel accepts no connection from another host with a loopback address. The proxy of a service mesh in the pod
-	// has others than these two.
+	// uses other loopback addresses.
 	if host, _, _ := net.SplitHostPort(r.RemoteAddr); host != "127.0.0.1" && host != "::1" {
 		http.Error(w, "This path answers only connections that are forwarded to the pod: use kubectl clusterset status or "+
 			"explain, or kubectl port-forward.", http.StatusForbidden)
@@ -75,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, document)
 }
 
-// answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
+// answer computes an answer. Concurrent requests wait for each other's computation, but not for slow clients.
 func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 	s.answering.Lock()
 	defer s.answering.Unlock()
@@ -90,13 +90,13 @@ func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 	return &out, err
 }
 
-// write writes the document that a pointer points to. Members may have written its texts.
+// write writes the document that a pointer points to. Its texts may come from members.
 func write(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	state.Clean(document)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(document) // a client that went away is its own affair
+	_ = encoder.Encode(document) // fails only if the client has disconnected
 }
 
 // explain explains a service.
@@ -145,7 +145,7 @@ func chosen(published []*discoveryv1.EndpointSlice, reader scope.Cluster) string
 	return ""
 }
 
-// elsewhere returns why a namespace takes no part in the cluster set, and what changes that. Both are empty if it does.
+// elsewhere returns why a namespace takes no part in the cluster set, and the fix. Both are empty if it does.
 func (l *Leader) elsewhere(name string) (why, fix string) {
 	switch {
 	case l.Denies(name):
@@ -158,7 +158,7 @@ func (l *Leader) elsewhere(name string) (why, fix string) {
 	return "", ""
 }
 
-// status returns the state of the cluster, with a version of the controller.
+// status returns the state of the cluster. version is the version of the controller.
 func (l *Leader) status(version string) *state.Cluster {
 	own := reconciler.Standing(l.Local.Namespace(l.Namespace))
 	stopped, _ := l.Heartbeat.Doubted()
@@ -205,7 +205,7 @@ func (l *Leader) status(version string) *state.Cluster {
 	return out
 }
 
-// member returns the state of a member, without what is imported of it.
+// member returns the state of a member, without the counts of its imports.
 func (l *Leader) member(m *member.Member) state.Member {
 	known := l.Tracker.Of(m.Cluster())
 	out := state.Member{

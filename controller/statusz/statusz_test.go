@@ -37,7 +37,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// TestOnlyForwardedConnectionsAreAnswered: pods of the cluster reach the port, and must learn nothing.
+// TestOnlyForwardedConnectionsAreAnswered: pods of the cluster can connect to the port, but must not get the state.
 func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
 	for remote, want := range map[string]int{
 		"127.0.0.1:4321": http.StatusServiceUnavailable, // no leader
@@ -122,7 +122,7 @@ func TestFindingsOfImports(t *testing.T) {
 	}
 }
 
-// TestWithoutLogin: nobody who may see the status learns a password.
+// TestWithoutLogin: the status must not show passwords.
 func TestWithoutLogin(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://user:password@192.0.2.1:80": "http://192.0.2.1:80", "https://token@a/b": "https://a/b", "https://a/b": "https://a/b",
@@ -133,7 +133,7 @@ func TestWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestFixesOfMembersThatAreNoSecrets: a Secret with the name of a ClusterProfile is its token.
+// TestFixesOfMembersThatAreNoSecrets: the fix must not change the Secret with the token of a ClusterProfile.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
 	for want, candidate := range map[string]*member.Candidate{
@@ -153,7 +153,7 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	}
 }
 
-// TestFindingOfFailingServices: one has the error of one service, which is probably that of all.
+// TestFindingOfFailingServices: one finding has the error of one service, because all probably fail for the same reason.
 func TestFindingOfFailingServices(t *testing.T) {
 	services := map[types.NamespacedName]error{}
 	for _, name := range []string{"", "web", "db"} {
@@ -168,8 +168,8 @@ func TestFindingOfFailingServices(t *testing.T) {
 	}
 }
 
-// TestFindingsOfMissingRights: the right to list Nodes is optional, and no other check tells that it lacks. A controller whose
-// heartbeat stops says so, as no other check does.
+// TestFindingsOfMissingRights: the right to list Nodes is optional, and no other check reports that it is missing. No
+// other check reports a stopped heartbeat either.
 func TestFindingsOfMissingRights(t *testing.T) {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
 	gate, now, late := &informer.FreshnessGate{}, clock.RealClock{}, ""

@@ -63,7 +63,7 @@ func (e *explanation) summarize() {
 	e.Summary += " " + traffic + "."
 }
 
-// forNobody stands for hints that no local node follows.
+// forNobody is the text for hints that no local node follows.
 const forNobody = "no local zone"
 
 // hintsOf returns the local zones and nodes in hints, or forNobody.
@@ -88,16 +88,16 @@ func hintsOf(hints *discoveryv1.EndpointHints) (texts []string) {
 }
 
 func compareAddresses(a, b string) int {
-	left, _ := netip.ParseAddr(a) // what is no address comes first
+	left, _ := netip.ParseAddr(a) // a text that is not an address comes first
 	right, _ := netip.ParseAddr(b)
 	return left.Compare(right)
 }
 
-// contextOf stands for a context that reaches the cluster: see state.Finding.
+// contextOf returns a placeholder for a context that reaches the cluster: see state.Finding.
 func contextOf(cluster string) string { return "<context of " + cluster + ">" }
 
-// join is the command that gives the local cluster the credential of another, or an instruction if the credential is not
-// a Secret: a Secret of join would precede it.
+// join returns the command that gives the local cluster a new credential for another, or an instruction if the credential
+// is not a Secret: the Secret that join creates would take precedence.
 func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
 	if candidate.Source != "" || candidate.Object == nil {
 		return "Correct the credential of " + candidate.String() + "."
@@ -105,7 +105,7 @@ func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
 	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id) + flags
 }
 
-// quoted is a command in a sentence, or an instruction as it is.
+// quoted puts a command into backquotes, and returns an instruction unchanged.
 func quoted(fix string) string {
 	if strings.HasPrefix(fix, "kubectl ") {
 		return "`" + fix + "`."
@@ -113,12 +113,12 @@ func quoted(fix string) string {
 	return fix
 }
 
-// annotate is the command that annotates what makes a cluster a member.
+// annotate returns the command that annotates the object that makes a cluster a member.
 func (l *Leader) annotate(m *member.Member, key, value string) string {
 	return l.change(m.Candidate(), "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
 }
 
-// change is a command on the object that makes a cluster a member, or an instruction if that is no object.
+// change returns a command on the object that makes a cluster a member, or an instruction if there is no object.
 func (l *Leader) change(candidate *member.Candidate, verb, flags string) string {
 	namespace, name, _ := strings.Cut(candidate.Name, "/")
 	if candidate.Object == nil {
@@ -132,7 +132,7 @@ func withdraw(cluster, service string) string {
 	return "Correct the Service, or: `kubectl clusterset unexport " + service + " --contexts " + contextOf(cluster) + "`."
 }
 
-// accept is the command that accepts a service of a member.
+// accept returns the command that accepts a service of a member.
 func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
 	if own := m.Accept(); own != nil {
 		return l.annotate(m, scope.AcceptAnnotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
@@ -140,8 +140,8 @@ func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
 	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, scope.AcceptLabel)
 }
 
-// confine is the command that lets the local cluster accept addresses of a member in one more range, or an instruction if
-// it would be too long.
+// confine returns the command that lets the local cluster accept addresses of a member in one more range, or an
+// instruction if the command would be too long.
 func (l *Leader) confine(m *member.Member) string {
 	if len(m.CIDRs()) > maxRanges {
 		return "Add the range of that address to the annotation " + member.CIDRsAnnotation + " of " + m.Candidate().String() + "."
@@ -153,7 +153,7 @@ func (l *Leader) confine(m *member.Member) string {
 	return l.annotate(m, member.CIDRsAnnotation, ranges+"<range of that address>")
 }
 
-// correct is the instruction to remove a problem of what a cluster exports. confine accepts another range.
+// correct returns the fix for a problem of an export. confine is the fix for an address outside the ranges.
 func correct(cluster, confine string, problem export.Problem) string {
 	if problem.Reason == export.ReasonForeignAddress && confine != "" {
 		return confine
