@@ -40,7 +40,7 @@ var gauges = []struct{ name, help, labels string }{
 	{"member_demoted", "1 if the endpoints of a member are demoted.", "member"},
 	{"member_path", "1 for the path to the pods of a member.", "member path"},
 	{"member_canary", "1 if this probe target of a member is reached.", "member zone canary"},
-	{"all_members_silent", "1 if no member is heard, so that the fault is probably local.", ""},
+	{"all_members_silent", "1 if no member's heartbeats arrive, so the fault is probably local.", ""},
 	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat, by reason (inputs, writes).", "reason"},
 	{"member_endpointslices", "EndpointSlices that a member publishes.", "member"},
 	{"nodes_without_zone", "Nodes without the label topology.kubernetes.io/zone, which ignore hints for zones.", ""},
