@@ -90,9 +90,9 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 }
 
 // Run lists the properties every 30 s until the context ends, and calls changed after each change, which must not block. A
-// cluster without the CRD has none. If they cannot be read, the last known stay.
+// cluster without the CRD has none. If they cannot be read, the last known stay, and the first failure is logged.
 func (p *Properties) Run(ctx context.Context, changed func()) {
-	for {
+	for failing := false; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -101,9 +101,10 @@ func (p *Properties) Run(ctx context.Context, changed func()) {
 		before := p.Text()
 		limited, cancel := context.WithTimeout(ctx, propertiesEvery)
 		err := p.read(limited)
-		if cancel(); err != nil && ctx.Err() == nil {
+		if cancel(); err != nil && !failing && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot list the ClusterProperties of this cluster; the last known ones stay")
 		}
+		failing = err != nil
 		if p.Text() != before {
 			changed()
 		}
