@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func TestCheckAddress(t *testing.T) {
@@ -46,6 +47,18 @@ func TestCheckAddress(t *testing.T) {
 		_, err := checkAddress(address, discoveryv1.AddressType(addressType))
 		if err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestLabels: a hostname and a zone are valid as Kubernetes says.
+func TestLabels(t *testing.T) {
+	for _, text := range append(strings.Fields("a 0 A a-b a_b a.b -a a- _a a. a/b é a\xff"), "a b", strings.Repeat("a", 63), strings.Repeat("a", 64)) {
+		reader := endpointReader{addressType: discoveryv1.AddressTypeIPv4, found: &problems{}}
+		read := reader.read([]discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Hostname: &text, Zone: &text}})[0]
+		if (read.Hostname == nil) != (len(validation.IsDNS1123Label(text)) > 0) ||
+			(read.Zone == nil) != (len(validation.IsValidLabelValue(text)) > 0) {
+			t.Errorf("%q: hostname %v, zone %v", text, read.Hostname, read.Zone)
 		}
 	}
 }
