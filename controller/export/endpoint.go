@@ -105,7 +105,7 @@ func (r *endpointReader) address(in []string) []string {
 		return refuse(ReasonBadAddress, "%v", err)
 	}
 	canonical := in[:1]
-	if address.String() != text {
+	if !address.Is4() && address.String() != text { // there is one form of an IPv4 address
 		// Local slices may have any form; published slices have the canonical one.
 		if r.from != nil {
 			return refuse(ReasonBadAddress, "%q is not in canonical form, %s", text, address)
