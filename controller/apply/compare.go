@@ -19,7 +19,10 @@ import (
 
 func equalMetadata(a, b metav1.Object) bool {
 	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
-		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
+		slices.EqualFunc(a.GetOwnerReferences(), b.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool {
+			return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
+				ptr.Equal(a.Controller, b.Controller) && ptr.Equal(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+		})
 }
 
 func equalImport(a, b *v1beta1.ServiceImport) bool {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -25,6 +26,9 @@ func TestEqualSlice(t *testing.T) {
 		"its version":       {func(s *discoveryv1.EndpointSlice) { s.ResourceVersion = "7" }, true},
 		"none are empty":    {first(func(e *endpoint) { e.DeprecatedTopology = map[string]string{} }), true},
 		"a label":           {func(s *discoveryv1.EndpointSlice) { s.Labels = map[string]string{"a": "b"} }, false},
+		"an owner":          {func(s *discoveryv1.EndpointSlice) { s.OwnerReferences[0].UID = "2" }, false},
+		"no controller":     {func(s *discoveryv1.EndpointSlice) { s.OwnerReferences[0].Controller = nil }, false},
+		"a blocking owner":  {func(s *discoveryv1.EndpointSlice) { s.OwnerReferences[0].BlockOwnerDeletion = ptr.To(true) }, false},
 		"the address type":  {func(s *discoveryv1.EndpointSlice) { s.AddressType = "IPv6" }, false},
 		"an endpoint":       {func(s *discoveryv1.EndpointSlice) { s.Endpoints = append(s.Endpoints, s.Endpoints[0]) }, false},
 		"a port":            {func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To(int32(81)) }, false},
@@ -44,6 +48,7 @@ func TestEqualSlice(t *testing.T) {
 		"no hints":          {first(func(e *endpoint) { e.Hints = nil }), false},
 	} {
 		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "1", Controller: ptr.To(true)}}},
 			AddressType: "IPv4", Ports: []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To(int32(80))}},
 			Endpoints: []endpoint{{
 				Addresses: []string{"10.0.0.1"}, NodeName: ptr.To("node-1"), Zone: ptr.To("a"),
@@ -60,6 +65,7 @@ func TestEqualSlice(t *testing.T) {
 	for of, compared := range map[reflect.Type]int{
 		reflect.TypeFor[endpoint](): 8, reflect.TypeFor[discoveryv1.EndpointConditions](): 3,
 		reflect.TypeFor[discoveryv1.EndpointHints](): 2, reflect.TypeFor[discoveryv1.EndpointPort](): 4,
+		reflect.TypeFor[metav1.OwnerReference](): 6,
 	} {
 		if of.NumField() != compared {
 			t.Errorf("%s has %d fields, of which %d are compared", of, of.NumField(), compared)
