@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// AnnotationSRV on an EndpointSlice of a headless import says how its endpoints come in SRV answers, as in
+// AnnotationSRV on an EndpointSlice of a headless import sets the SRV records of its endpoints, for example
 //
 //	priority=2 weight=27 terminating=0,3
 //
-// Endpoints of the slice that are serving and terminating are listed also while others are ready, except those with the
-// indices after terminating: they only wait for endpoints that come before. Each part may be missing.
+// Serving and terminating endpoints of the slice are listed even while other endpoints are ready, except the endpoints
+// with the indices after terminating: these are listed only if no endpoint is ready. Each part is optional.
 const AnnotationSRV = "clusterset-dns.github.io/srv"
 
-// maxIndex is that of the last endpoint of a slice, by the limit of its API.
+// maxIndex is the index of the last endpoint of a slice with the 1000 endpoints that the API allows.
 const maxIndex = 999
 
-// parseSRV reads the value of AnnotationSRV: priority and weight of the records of all endpoints, 0 if they are missing, and
-// the sorted indices of endpoints that do not wait. ok is false if it is not valid.
+// parseSRV parses the value of AnnotationSRV: the priority and weight of the SRV records, 0 if missing, and the sorted
+// indices after terminating. ok is false if the value is not valid.
 func parseSRV(text string) (priority uint8, weight uint16, terminating []int, ok bool) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, " ") {
@@ -56,7 +56,7 @@ func parseSRV(text string) (priority uint8, weight uint16, terminating []int, ok
 	return priority, weight, terminating, true
 }
 
-// readSRV reads the annotation and returns how endpoints wait: nil if none does.
+// readSRV applies the annotation and returns which endpoints have the condition waiting: nil if none has.
 func (e *Endpoints) readSRV(text string) (waits func(i int) bool) {
 	if text == "" {
 		return nil

@@ -10,33 +10,33 @@ import (
 
 // Question is a question for a service.
 type Question struct {
-	// Name is the name in question, as it came. Records that are made for the answer have it as their owner.
+	// Name is the queried name as received. It is the owner of records that are made for the answer.
 	Name string
-	// Request is what the name asks for in the zone with the number Zone.
+	// Request is the parsed name, relative to the zone with the index Zone.
 	Request Request
 	Zone    int
 	Type    uint16
-	// Prefer is the preference for services without one.
+	// Prefer is the preference for services that set none.
 	Prefer Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
-	// Client counts if the service limits its answer.
+	// Client is used only if the service limits its answer.
 	Client Client
-	// Answer is filled in by a lookup. Returned, it would take stack in each function on the way.
+	// Answer is the result of a lookup. It is a field because a return value would take stack in each function.
 	Answer Answer
 }
 
-// Client is what a client can take.
+// Client describes what fits into the client's message and where the client is.
 type Client struct {
-	// Size is the number of octets that the message may have, without an OPT record and a signature.
+	// Size is the number of octets available for the message, excluding the OPT record and the signature.
 	Size int
-	// Point selects the records if not all are taken. Clients with many different points get all records equally often.
+	// Point selects the records if not all fit. Clients with many different points get all records equally often.
 	Point uint64
-	// Place is the location of the client. If it is unknown, all endpoints are alike.
+	// Place is the location of the client. If it is unknown, no endpoint is nearer than another.
 	Place Place
 }
 
-// Result is what there is at a name.
+// Result says what exists at a name.
 type Result uint8
 
 const (
@@ -57,7 +57,7 @@ type Answer struct {
 	Truncated bool
 }
 
-// Limits reports whether there may be more records than any client can take.
+// Limits reports whether the service may have more records than a client accepts.
 func (s *Service) Limits(q *Question) bool {
 	return s.limits || q.Type == dns.TypeSRV
 }
@@ -92,7 +92,7 @@ func (s *Service) lookup(q *Question) Result {
 	return NotExist
 }
 
-// lookupService answers for the name of the service, with the endpoints in the topology zone if there is one.
+// lookupService answers for the service name or, with a topology zone, for the endpoints in that zone.
 func (s *Service) lookupService(q *Question) Result {
 	switch {
 	case q.Type == dns.TypeSRV:
@@ -112,7 +112,7 @@ func (s *Service) lookupService(q *Question) Result {
 	return Empty
 }
 
-// hasPort reports whether the service, or a target of its SRV records, has the port, or one of the protocol.
+// hasPort reports whether the service, or a target of its SRV records, has the port or a port of the protocol.
 func (s *Service) hasPort(label string) bool {
 	if !s.headless {
 		return s.Ports.has(label)
@@ -126,14 +126,14 @@ const (
 	sizeHeader  = 12 // of a message
 	sizePointer = 2
 	sizeFixed   = sizePointer + 10 // type, class, TTL, length of the data
-	sizeSRV     = sizeFixed + 6    // and the target
-	maxPointer  = 1<<14 - 1        // what a pointer can point to
+	sizeSRV     = sizeFixed + 6    // excluding the target
+	maxPointer  = 1<<14 - 1        // greatest offset that a pointer can hold
 )
 
-// addressSize is the size of the record of an address of that many octets.
+// addressSize returns the size of an address record for an address of this many octets.
 func addressSize(octets uint8) int { return sizeFixed + int(octets) }
 
-// room is how many octets the client has for records behind the question.
+// room returns how many octets the client has for records after the question.
 func (q *Question) room() int {
 	return q.Client.Size - sizeHeader - (len(q.Name) + 1) - 4 // type and class
 }
@@ -147,7 +147,7 @@ func (q *Question) reply(answer, extra []dns.RR, truncated bool) Result {
 	return Found
 }
 
-// limit is how many of n records may be taken.
+// limit returns how many of n records the answer may have.
 func (q *Question) limit(n int) int {
 	if q.Max > 0 {
 		return min(n, q.Max)
@@ -155,15 +155,15 @@ func (q *Question) limit(n int) int {
 	return n
 }
 
-// maxAlways is how many address records fit into any message.
+// maxAlways is the number of address records that fit into any message.
 const maxAlways = 4
 
-// asksFor reports whether the question is for addresses of so many octets.
+// asksFor reports whether the question is for addresses of this many octets.
 func (q *Question) asksFor(size uint8) bool {
 	return q.Type == dns.TypeA && size == 4 || q.Type == dns.TypeAAAA && size == 16
 }
 
-// addresses answers with n addresses of so many octets, as many as fit.
+// addresses answers with as many of n addresses of this many octets as fit.
 func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byte) Result {
 	count := n
 	if count > maxAlways {
@@ -176,8 +176,8 @@ func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byt
 	return q.reply(out.records, nil, count < n)
 }
 
-// addressList makes address records, those of a family in one piece if there are no more than expected. Other records
-// may come between them.
+// addressList makes address records. It allocates the records of a family in one piece if there are no more than
+// expected.
 type addressList struct {
 	records []dns.RR
 	a       []dns.A // to be filled in
@@ -188,7 +188,7 @@ func newAddressList(expected int) addressList {
 	return addressList{records: make([]dns.RR, 0, expected)}
 }
 
-// add adds the record of an address in network order. It refers to these octets, which never change.
+// add adds a record for an address in network order. The record refers to addr, which must never change.
 func (l *addressList) add(owner string, ttl uint32, addr []byte) {
 	more := max(1, cap(l.records)-len(l.records))
 	if len(addr) == 4 {

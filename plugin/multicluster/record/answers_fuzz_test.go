@@ -16,10 +16,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// source makes objects out of octets. It runs dry into zeros.
+// source makes objects from octets. After the last octet it returns zeros.
 type source struct{ octets []byte }
 
-// randomOctets are so many of them.
+// randomOctets returns n random octets.
 func randomOctets(random *rand.Rand, n int) []byte {
 	octets := make([]byte, n)
 	for i := range octets {
@@ -39,7 +39,7 @@ func (s *source) n(limit int) int {
 
 func pick[T any](s *source, from ...T) T { return from[s.n(len(from))] }
 
-// text is a string that may be odd: the rest of the octets are in it.
+// text returns a usual string, an empty one, or an arbitrary one from the octets.
 func (s *source) text(usual ...string) string {
 	i := s.n(len(usual) + 2)
 	switch {
@@ -131,8 +131,8 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 	return raw
 }
 
-// FuzzBuild builds services of arbitrary objects: what queries answer is what a transfer has, names are names, and the order
-// of the objects does not matter.
+// FuzzBuild builds services from arbitrary objects: queries and transfers have the same records, all names are valid,
+// and the order of the objects does not matter.
 func FuzzBuild(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

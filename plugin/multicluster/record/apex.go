@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// nameServer is the name of the server of a zone. That of a reverse zone is in the first of the others.
+// nameServer returns the name of the name server of a zone. For a reverse zone, the name is in the first zone.
 func (c *Config) nameServer(zone int) string {
 	if c.IsReverse(zone) {
 		zone = 0
@@ -27,7 +27,7 @@ func makeSOA(config *Config, serial uint32) (soa [][]dns.RR) {
 			Ns:      server,
 			Mbox:    "hostmaster" + server[len("ns.dns"):],
 			Serial:  serial,
-			Refresh: 7200, // as CoreDNS's kubernetes plugin has it, and the next two
+			Refresh: 7200, // as in CoreDNS's kubernetes plugin, like the next two
 			Retry:   1800,
 			Expire:  86400,
 			Minttl:  config.TTL,
@@ -36,19 +36,19 @@ func makeSOA(config *Config, serial uint32) (soa [][]dns.RR) {
 	return soa
 }
 
-// Apex are the records of a zone that are not of a service. They are shared by all answers and never changed; the slices
-// have no spare capacity.
+// Apex has the records of a zone that do not belong to a service. All answers share the records, which never change;
+// the slices have no spare capacity.
 type Apex struct {
 	version, ns []dns.RR
 	address     []dns.RR // of the name server
 }
 
-// NewApex makes the records of the zone with that number, whose name server has these addresses.
+// NewApex makes the apex records of the zone with this index, whose name server has these addresses.
 func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 	server, origin := config.nameServer(zone), config.Zones[zone]
 	z := Apex{ns: []dns.RR{&dns.NS{Hdr: header(origin, dns.TypeNS, config.TTL), Ns: server}}}
 	if !config.IsReverse(zone) {
-		// the version of the multicluster DNS specification, and how long it may be kept (specification.md of KEP-1645)
+		// the version of the multicluster DNS specification, and its TTL (specification.md of KEP-1645)
 		of := header(dnsutil.Join("dns-version", origin), dns.TypeTXT, 28800)
 		z.version = []dns.RR{&dns.TXT{Hdr: of, Txt: []string{"1.0.0"}}}
 	}
@@ -60,7 +60,7 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 	return z
 }
 
-// Lookup answers for a name that is not of a service. It always exists. The SOA record is that of the zone.
+// Lookup answers for an apex name. Apex names always exist. soa is the SOA record of the zone.
 func (z *Apex) Lookup(q *Question, soa []dns.RR) {
 	var records, extra []dns.RR
 	switch name := q.Request.Apex; {
@@ -77,7 +77,7 @@ func (z *Apex) Lookup(q *Question, soa []dns.RR) {
 	q.Answer.Result = q.reply(records, extra, false)
 }
 
-// Records are all of them in the zone but the SOA.
+// Records returns all apex records of the zone except the SOA record.
 func (z *Apex) Records() []dns.RR {
 	if z.version == nil { // a reverse zone
 		return z.ns

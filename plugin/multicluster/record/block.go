@@ -9,48 +9,48 @@ import (
 	"strings"
 )
 
-// Block is a packed list of addresses of endpoints of one class. An address takes 4 or 16 octets, and its hostname, if any, a
-// few more. It is immutable.
+// Block is an immutable, packed list of endpoint addresses of one class. An address takes 4 or 16 octets, and a
+// hostname a few more.
 type Block struct {
 	Class
 
-	addrs []byte     // in network order, one behind the other; at least one in a service
-	hosts *hostnames // of the addresses; nil if none has one
+	addrs []byte     // in network order, concatenated; at least one in a service
+	hosts *hostnames // of the addresses; nil if no address has a hostname
 }
 
-// Class is what the addresses of a block have in common. Classes of one service are compared with ==.
+// Class has the properties that all addresses of a block share. Classes of one service are compared with ==.
 type Class struct {
-	// Cluster is the id of the endpoints' cluster. If it is empty, the endpoints have no host names.
+	// Cluster is the cluster id of the endpoints. If it is empty, the endpoints have no host names.
 	Cluster string
-	// Zone is that of the endpoints; empty if unknown.
+	// Zone is the topology zone of the endpoints; empty if unknown.
 	Zone string
-	// Ports are those of the targets; nil unless Target.
+	// Ports are the ports of the SRV targets; nil unless Target.
 	Ports *PortSet
 	// Size is the number of octets of an address: 4 or 16.
 	Size uint8
-	// Named reports whether the endpoints have hostnames. Others are named by their address.
+	// Named reports whether the endpoints have hostnames. Otherwise their addresses give the host names.
 	Named bool
 	// InService: the service name has the addresses.
 	InService bool
 	// InHost: the host names have the addresses.
 	InHost bool
-	// Target: the host names are targets of SRV records. Of the addresses of a host name one is in such a block.
+	// Target: the host names are targets of SRV records. Only one address of a host name is in a block with Target set.
 	Target bool
-	// Priority and Weight are those of these records; 0 unless Target.
+	// Priority and Weight are set in these SRV records; 0 unless Target.
 	Priority uint8
 	Weight   uint16
 }
 
-// Len is the number of addresses.
+// Len returns the number of addresses.
 func (b *Block) Len() int { return len(b.addrs) / int(b.Size) }
 
-// Addr is the ith address in network order. It must not be changed.
+// Addr returns the ith address in network order. It must not be changed.
 func (b *Block) Addr(i int) []byte {
 	start, end := i*int(b.Size), (i+1)*int(b.Size)
 	return b.addrs[start:end:end]
 }
 
-// AppendHost appends the label of the ith endpoint.
+// AppendHost appends the host label of the ith endpoint.
 func (b *Block) AppendHost(dst []byte, i int) []byte {
 	if b.Named {
 		return b.hosts.Append(dst, i)
@@ -59,8 +59,8 @@ func (b *Block) AppendHost(dst []byte, i int) []byte {
 	return appendHostLabel(dst, addr)
 }
 
-// Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address
-// whose label it is, if any.
+// Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address that
+// the label encodes, or the zero Addr.
 func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
 	rest, ok := "", addr.BitLen() == 8*int(b.Size)
 	if b.Named {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// endpoint is an address on its way into a block: its class has what is known up to now.
+// endpoint is one address while the blocks are built. Its class is filled in step by step.
 type endpoint struct {
 	Class
 
 	addr  netip.Addr
-	host  string // empty if the address names the endpoint
+	host  string // empty if the address gives the host name
 	state condition
 }
 
-// compareEndpoints brings the addresses of a host together, IPv4 before IPv6.
+// compareEndpoints sorts by cluster, host and address, IPv4 before IPv6.
 func compareEndpoints(a, b *endpoint) int {
 	if c := strings.Compare(a.Cluster, b.Cluster); c != 0 {
 		return c
@@ -30,17 +30,17 @@ func compareEndpoints(a, b *endpoint) int {
 
 // buildHeadless sorts the endpoints of a headless service into blocks.
 //
-// An endpoint is usable if it is ready. If a name has no ready endpoint, those that are serving and terminating answer
-// for it. This is decided for the service name, which SRV follows, and for each host name by itself. SRV also lists host
-// names that only wait for endpoints that come before. For example, these endpoints make three blocks:
+// An endpoint is usable if it is ready. If a name has no ready endpoint, its serving and terminating endpoints are
+// usable. This is decided separately for the service name and for each host name. SRV follows the service name, and
+// also lists each host whose best endpoint is waiting. For example, these endpoints make three blocks:
 //
 //	east 10.1.0.1 hostname db-0   block 1: east, named, InService, InHost, Target: db-0 10.1.0.1, db-1 10.1.0.2
 //	east 10.1.0.2 hostname db-1   block 2: west, InService, InHost, Target: 10.2.0.1
 //	west 10.2.0.1                 block 3: west, InHost: 10.2.0.2, for its host name alone
 //	west 10.2.0.2 terminating
 //
-// A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
-// of 10-2-0-2.west the address of block 3.
+// A of the service returns the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and
+// A of 10-2-0-2.west the address of block 3.
 func (s *Service) buildHeadless(all []*Endpoints) {
 	b := blockBuilder{service: s, ports: make(portSets), maxHost: s.room() - len(".."), blocks: make(map[Class]int)}
 	for _, from := range all {
@@ -78,7 +78,7 @@ func newBlock(members []*endpoint) Block {
 	return block
 }
 
-// sameHost reports whether two endpoints of a service have the same host name, or are the same nameless address.
+// sameHost reports whether two endpoints have the same host name or, without a hostname, the same address.
 func (e *endpoint) sameHost(other *endpoint) bool {
 	return e.Cluster == other.Cluster && e.host == other.host && (e.host != "" || e.addr == other.addr)
 }
@@ -87,12 +87,12 @@ func (e *endpoint) sameHost(other *endpoint) bool {
 type blockBuilder struct {
 	service   *Service
 	ports     portSets
-	maxHost   int // octets of a host and its cluster id
+	maxHost   int // octets available for a host and its cluster id
 	endpoints []*endpoint
-	anyReady  bool // of all endpoints
+	anyReady  bool // whether any endpoint of the service is ready
 	seen      map[netip.Addr]struct{}
-	members   [][]*endpoint // of the blocks
-	blocks    map[Class]int // their indices
+	members   [][]*endpoint // by block
+	blocks    map[Class]int // index in members
 }
 
 // collect unpacks the endpoints of a slice.
@@ -116,8 +116,8 @@ func (b *blockBuilder) collect(from *Endpoints) {
 	}
 }
 
-// nameHost decides on the endpoint's host name: its address gives it if the hostname is the label of an address, and it
-// has none if host and cluster id take too many octets.
+// nameHost sets the endpoint's host name. A hostname that is the label of an address is replaced by the label of the
+// endpoint's address. The endpoint has no host name if host and cluster id take too many octets.
 func (b *blockBuilder) nameHost(e *endpoint) {
 	if of := parseHostLabel(e.host); of.IsValid() {
 		if of != e.addr {
@@ -126,7 +126,7 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 		e.host = ""
 	}
 	if e.Cluster == "" || maxLabel+len(e.Cluster) <= b.maxHost {
-		return // whatever the host is
+		return // any host label fits
 	}
 	length := len(e.host)
 	if length == 0 {
@@ -138,8 +138,8 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 	}
 }
 
-// mergeAddresses merges endpoints with the same address, which was in several slices of a host. They are sorted by
-// address. Their ports are not merged.
+// mergeAddresses merges endpoints of a host that have the same address in several slices. The endpoints are sorted by
+// address. Ports are not merged.
 func mergeAddresses(host []*endpoint) []*endpoint {
 	merged := host[:1]
 	for _, e := range host[1:] {
@@ -157,14 +157,14 @@ func mergeAddresses(host []*endpoint) []*endpoint {
 	return merged
 }
 
-// addHost adds the endpoints of one host name, or one nameless address.
+// addHost adds the endpoints of one host name or, without a hostname, of one address.
 func (b *blockBuilder) addHost(host []*endpoint) {
 	best := terminating
 	for i := range host {
 		best = max(best, host[i].state)
 	}
 	usable := func(e *endpoint) bool { return e.state == ready || !b.anyReady }
-	// Of a host that waits, an endpoint that is used has the records.
+	// If the best endpoint of a host is waiting, its waiting endpoints have SRV records even while other hosts are ready.
 	listed := func(e *endpoint) bool { return usable(e) || e.state == waiting && best == waiting }
 	var ports *PortSet
 	for i := range host {

@@ -18,7 +18,7 @@ import (
 
 const sql = recordtest.SQL
 
-// build makes the service db of a spec and slices.
+// build builds the service db from a spec and slices.
 func build(spec string, endpointSlices ...*discoveryv1.EndpointSlice) *record.Service {
 	return recordtest.Build(config, "db", "spec: "+spec, endpointSlices...)
 }
@@ -138,8 +138,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// zoneText reads record sets of the service db: the owner, which is db if there is none, the type, for SRV the port, and
-// the data of each record. SRV records of a port are its name's and those of db.
+// zoneText parses record sets of the service db: the owner (default db), the type, the port of SRV, and the data of
+// each record. It adds the SRV records of a port to db as well.
 func zoneText(text string) (lines []string) {
 	for set := range strings.SplitSeq(text, "; ") {
 		fields := strings.Fields(set)
@@ -189,7 +189,7 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 	}
 }
 
-// TestNamesInTheRoot: names in the zone "." end in one dot.
+// TestNamesInTheRoot: names in the zone "." end in a single dot.
 func TestNamesInTheRoot(t *testing.T) {
 	service := recordtest.Build(&record.Config{Zones: []string{"."}, TTL: 5}, "db", "spec: "+sql, recordtest.Slice("east: 10.1.0.1"))
 	q := record.Question{Name: "db.demo.svc.", Type: dns.TypeSRV, Client: record.Client{Size: 512}}
@@ -207,7 +207,7 @@ func TestNamesInTheRoot(t *testing.T) {
 }
 
 func TestANameTooLongForOneZoneIsInNone(t *testing.T) {
-	long := strings.Repeat("x", 63) // of hosts and cluster ids are left 43 octets, and an address takes 8
+	long := strings.Repeat("x", 63) // leaves 43 octets for host labels and cluster ids; the label of an address takes 8
 	raw, slice := new(mcsv1beta1.ServiceImport), recordtest.Slice("east["+long[:39]+"=1]: 10.1.0.1/"+long[:39]+" 10.1.0.2/"+long[:40])
 	other := recordtest.Slice(long[:36] + "[]: 10.1.0.3")
 	recordtest.Unmarshal("metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: []}", raw)

@@ -8,7 +8,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// buildClusterSetIP packs the addresses and the ports of a ClusterSetIP service: a block for each family.
+// buildClusterSetIP packs the addresses, in a block per family, and the ports of a ClusterSetIP service.
 func (s *Service) buildClusterSetIP() {
 	s.Ports = newPortSet(s.fitting(s.Import.Ports))
 	for _, addr := range s.Import.Addrs { // IPv4 before IPv6
@@ -21,7 +21,7 @@ func (s *Service) buildClusterSetIP() {
 	}
 }
 
-// services answers with the SRV records of the ports and the addresses of their target, if there are some.
+// services answers with the SRV records of the ports and the addresses of their target, if there are any.
 func (s *Service) services(q *Question, ports []Port) Result {
 	if len(s.Blocks) == 0 {
 		return Empty

@@ -13,16 +13,16 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Endpoints is what DNS needs of an EndpointSlice, packed: a block in the order of the slice. It is immutable. Ready endpoints
-// come first, then those that wait, which SRV answers have although they are not ready, and then others that are serving and
-// terminating. The rest is not kept.
+// Endpoints has the parts of an EndpointSlice that DNS needs, as a packed block. It is immutable. Ready endpoints come
+// first, then waiting endpoints (see condition), then terminating endpoints, each in the order of the slice. Unusable
+// endpoints are left out.
 type Endpoints struct {
 	Block
 
-	ports          []Port   // as in the slice
-	ready, waiting int32    // where these end among the addresses
+	ports          []Port   // in the order of the slice
+	ready, waiting int32    // number of ready addresses, and of ready and waiting addresses
 	skips          Skips    // what was left out
-	zones          []string // of the addresses; nil if none is known or kept, as in most slices
+	zones          []string // of the addresses; nil if none is known or requested, as in most slices
 }
 
 // FromEndpointSlice reads an EndpointSlice, with the zones of its endpoints if zoned is set.
@@ -38,12 +38,12 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 	}
 	switch cluster := strings.ToLower(object.Labels[mcsv1beta1.LabelSourceCluster]); {
 	case IsClusterID(cluster):
-		e.Cluster = unique.Make(cluster).Value() // most slices have one of a few
+		e.Cluster = unique.Make(cluster).Value() // most slices share a few ids
 	case cluster != "" || object.Labels[discoveryv1.LabelManagedBy] != MirroredBy:
 		e.skips.Add(InvalidSourceCluster, 1)
 	}
 	for i := range object.Ports {
-		if port := &object.Ports[i]; port.Port != nil { // else it is all ports: no record can say so
+		if port := &object.Ports[i]; port.Port != nil { // nil means all ports, which no record can express
 			e.ports = appendPort(e.ports, &e.skips, ptr.Deref(port.Name, ""), ptr.Deref(port.Protocol, ""), *port.Port)
 		}
 	}
@@ -51,8 +51,8 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 	return e
 }
 
-// readEndpoints packs the ready endpoints and those that are serving and terminating, of which waits tells by their
-// index if they wait. It may be nil.
+// readEndpoints packs ready endpoints and endpoints that are serving and terminating. waits reports whether the
+// endpoint with an index is waiting; it may be nil.
 func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, waits func(int) bool) {
 	var inState [ready + 1][]*discoveryv1.Endpoint
 	for i := range endpoints {
@@ -84,7 +84,7 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 	}
 }
 
-// appendEndpoint adds the addresses of an endpoint, and for each its hostname.
+// appendEndpoint adds the addresses of an endpoint, and the hostname once per address.
 func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []string) []string {
 	host := strings.ToLower(ptr.Deref(endpoint.Hostname, ""))
 	if host != "" && !isLabel(host) {
@@ -103,7 +103,7 @@ func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []strin
 	return hosts
 }
 
-// condition is that of the endpoint of the ith address.
+// condition returns the condition of the endpoint with the ith address.
 func (e *Endpoints) condition(i int) condition {
 	switch {
 	case i < int(e.ready):
@@ -114,20 +114,20 @@ func (e *Endpoints) condition(i int) condition {
 	return terminating
 }
 
-// condition is how an endpoint can be used. A greater one is better.
+// condition says how an endpoint can be used. A greater condition is better.
 type condition uint8
 
 const (
 	unusable condition = iota
-	// terminating: serving and terminating, used while no endpoint is ready.
+	// terminating: serving and terminating; used while no endpoint is ready.
 	terminating
-	// waiting: the same, demoted by a policy; SRV answers have it also while others are ready.
+	// waiting: terminating because of a policy (AnnotationSRV); SRV answers list it even while others are ready.
 	waiting
 	// ready: used.
 	ready
 )
 
-// stateOf reads conditions. An unset ready means true (discovery/v1).
+// stateOf returns the condition. If ready is not set, it means true (discovery/v1).
 func stateOf(conditions discoveryv1.EndpointConditions) condition {
 	switch {
 	case ptr.Deref(conditions.Ready, true):
@@ -139,15 +139,15 @@ func stateOf(conditions discoveryv1.EndpointConditions) condition {
 	}
 }
 
-// hostnames is a packed list of hostnames. Their common prefix is stored once: replicas of a StatefulSet differ in a
-// few digits. It is immutable.
+// hostnames is a packed, immutable list of hostnames. It stores their common prefix once, because replicas of a
+// StatefulSet differ only in a few digits.
 type hostnames struct {
-	text   string   // the prefix, and what follows it in each hostname
-	ends   []uint32 // of each hostname in the text
-	prefix uint8    // its length
+	text   string   // the prefix, then the rest of each hostname
+	ends   []uint32 // end of each hostname in text
+	prefix uint8    // length of the prefix
 }
 
-// packHostnames packs hostnames, of which there is at least one.
+// packHostnames packs at least one hostname.
 func packHostnames(hosts []string) *hostnames {
 	prefix := hosts[0]
 	for _, host := range hosts[1:] {
@@ -173,7 +173,7 @@ func packHostnames(hosts []string) *hostnames {
 	return h
 }
 
-// suffix is what follows the prefix in the ith hostname.
+// suffix returns the ith hostname without the prefix.
 func (h *hostnames) suffix(i int) string {
 	start := uint32(h.prefix)
 	if i > 0 {

@@ -69,8 +69,8 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 	}
 }
 
-// TestManyIPs: an import of another implementation may have more IPs than fit into any message, and endpoints that stand in
-// for its IPs may be thousands. Those that do not fit cost an answer no memory.
+// TestManyIPs: imports of other implementations may have more IPs than fit into a message, or take thousands of
+// addresses from their endpoints. Addresses that do not fit cost the answer no memory.
 func TestManyIPs(t *testing.T) {
 	imported := &record.Import{Key: "db.demo", Ports: []record.Port{{Label: "_sql._tcp", Number: 5432}}}
 	for i := range 10000 {
@@ -99,12 +99,12 @@ func TestManyIPs(t *testing.T) {
 	}
 }
 
-// TestWithMaxAnswersThereIsAFairSubset: each endpoint is in as many answers as any other, and those of both families are of
-// the same endpoints.
+// TestWithMaxAnswersThereIsAFairSubset: all endpoints are in equally many answers, and A and AAAA return the same
+// endpoints.
 func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	const limit, clients = 7, 1000
 	for name, test := range map[string]struct {
-		clusters, each int  // endpoints of each cluster, one more in every second and third
+		clusters, each int  // endpoints per cluster; every second and third cluster has one or two more
 		named          bool // have hostnames
 	}{
 		"two large clusters":    {2, 50, true},
@@ -129,7 +129,7 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 				}
 				all = append(all, recordtest.Slice(v4), recordtest.Slice(v6))
 			}
-			snapshot, targets := snapshotOf(build(sql, all...)), count // of an SRV answer
+			snapshot, targets := snapshotOf(build(sql, all...)), count // SRV targets
 			if !test.named {
 				targets *= 2
 			}
@@ -165,7 +165,7 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	}
 }
 
-// fair expects that so many were taken, each about as often as any other.
+// fair expects that count different records were returned, each about equally often.
 func fair(t *testing.T, taken map[string]int, count, records int) {
 	t.Helper()
 	if len(taken) != count {

@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// lookupTopologyZone answers for a topology zone, or a name above one. Any zone exists.
+// lookupTopologyZone answers for the name of a topology zone, or for a name above it. Every topology zone exists.
 func (s *Service) lookupTopologyZone(q *Question) Result {
 	if q.Request.TopologyZone == "" {
 		return Empty
@@ -23,7 +23,7 @@ func (s *Service) lookupTopologyZone(q *Question) Result {
 	return result
 }
 
-// lookupCluster finds out if host names end in these labels: a cluster id, or the last label of one.
+// lookupCluster reports whether host names end in these labels: a cluster id, or its last label.
 func (s *Service) lookupCluster(labels string) Result {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
@@ -61,21 +61,21 @@ func (s *Service) lookupHost(q *Question) Result {
 	return s.addresses(q, uint8(len(found[0])), len(found), at)
 }
 
-// part is a block as an answer takes it: each of its endpoints once for each port.
+// part is a block in an answer: each of its endpoints has one record per port.
 type part struct {
 	*Block
 	ports    []Port
 	priority uint16
 }
 
-// records is their number.
+// records returns the number of records.
 func (p *part) records() int { return p.Len() * len(p.ports) }
 
-// oneRecord stands for the port of an address record.
+// oneRecord takes the place of the ports for address records: one record per endpoint.
 var oneRecord = make([]Port, 1)
 
-// parts are the blocks with records to take: addresses of the service name or, for SRV, ports with the label. They are
-// sorted by priority: that of the endpoints themselves if it counts, and then by how near they are to the client (RFC 2782).
+// parts returns the blocks that have records for the question: addresses of the service name or, for SRV, ports with the
+// label. They are sorted by the endpoints' own priority (only for SRV, RFC 2782), then by distance from the client.
 func (s *Service) parts(q *Question, label string) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
 	near := prefer > PreferNone && q.Client.Place.Known()
@@ -104,7 +104,7 @@ func (s *Service) parts(q *Question, label string) []part {
 	return parts
 }
 
-// first are the parts with the priority of the first one, and the number of their records.
+// first returns the leading parts that have the same priority, and the number of their records.
 func first(parts []part) (same []part, records int) {
 	for i := range parts {
 		if parts[i].priority != parts[0].priority {
@@ -115,8 +115,8 @@ func first(parts []part) (same []part, records int) {
 	return parts, records
 }
 
-// each yields the records of parts until yield returns false: by priority, and those of one priority from the client's
-// point on, and around.
+// each yields the records of parts by priority until yield returns false. Within a priority it starts at the client's
+// point and wraps around.
 func each(parts []part, point uint64, yield func(p *part, entry int, port *Port) bool) {
 	for len(parts) > 0 {
 		same, n := first(parts)
@@ -138,8 +138,8 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *Port)
 	}
 }
 
-// nearest answers with the nearest addresses of the service name that have that many octets. A client with one family
-// gets addresses also if those of the other one are nearer.
+// nearest answers with the nearest addresses of the service name that have this many octets. A client that asks for one
+// family gets addresses even if the addresses of the other family are nearer.
 func (s *Service) nearest(q *Question, size uint8) Result {
 	parts, n := first(s.parts(q, ""))
 	limit := q.limit(n)

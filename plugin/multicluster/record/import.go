@@ -12,29 +12,29 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Import is what DNS needs of a ServiceImport. It is immutable.
+// Import has the parts of a ServiceImport that DNS needs. It is immutable.
 type Import struct {
 	// Key is "<name>.<namespace>", or "<namespace>//<name>" if the import is refused.
 	Key string
-	// Headless is the type: Headless or ClusterSetIP.
+	// Headless is true for type Headless and false for ClusterSetIP.
 	Headless bool
-	// Addrs are the addresses of spec.ips, sorted, each once. A headless import has none.
+	// Addrs are the distinct addresses of spec.ips, sorted. A headless import has none.
 	Addrs []netip.Addr
 	// Ports are the distinct ports of the import, sorted.
 	Ports []Port
-	// Prefer is which endpoints come first.
+	// Prefer says which endpoints come first.
 	Prefer Preference
 	// Skips is what was left out.
 	Skips Skips
-	// Refused is an import that can have no records at all.
+	// Refused reports that the import can have no records at all.
 	Refused bool
 
-	anyPort bool // headless, and declares no ports: those of its slices count
+	anyPort bool // headless and without ports: the ports of its slices are used
 	lacks   struct{ v4, v6 bool }
-	derived []string // the Services that annotations name, sorted, each once
+	derived []string // the distinct names of the Services in the annotations, sorted
 }
 
-// FromServiceImport reads a ServiceImport.
+// FromServiceImport converts a ServiceImport.
 func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	imported := &Import{
 		Key:      object.Name + "." + object.Namespace,
@@ -74,25 +74,25 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	return imported
 }
 
-// FromUndecodable is an import of which only name and namespace are known.
+// FromUndecodable returns a refused import of which only name and namespace are known.
 func FromUndecodable(object *mcsv1beta1.ServiceImport) *Import {
 	return new(Import).refuse(object, Undecodable)
 }
 
 func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) *Import {
 	i.Refused = true
-	i.Key = object.Namespace + "//" + object.Name // neither a query nor a slice has such a key
+	i.Key = object.Namespace + "//" + object.Name // neither a query nor a slice has a key of this form
 	i.Skips.Add(reason, 1)
 	return i
 }
 
-// AnnotationPrefer on a ServiceImport says which endpoints its clients prefer: "cluster" or "local" those of the local
-// cluster, "none" those of no cluster. Other values are tiers of clusters: the endpoints of the best one are ready.
-// Exports set it.
+// AnnotationPrefer on a ServiceImport sets the endpoints that its clients prefer: "cluster" or "local" prefers
+// endpoints of the local cluster, "none" prefers no cluster. Other values are tiers of clusters: only the endpoints of
+// the best tier are ready. The value comes from the exports.
 const AnnotationPrefer = "clusterset-dns.github.io/prefer"
 
-// preferenceOf is the preference of an import itself. "cluster" is stronger than a traffic distribution, which prefers
-// the zone of the client also if it is in another cluster. Unknown values say nothing.
+// preferenceOf returns the preference that the import sets. "cluster" takes precedence over a traffic distribution,
+// which prefers the zone of the client even if the zone is in another cluster. Unknown values are ignored.
 func preferenceOf(object *mcsv1beta1.ServiceImport) Preference {
 	prefer := object.Annotations[AnnotationPrefer]
 	if prefer == "cluster" || prefer == "local" {
@@ -109,8 +109,8 @@ func preferenceOf(object *mcsv1beta1.ServiceImport) Preference {
 	return PreferDefault
 }
 
-// HasFamily reports whether the import has the family with addresses of so many octets: it lists no families, or this
-// one.
+// HasFamily reports whether the import has the family whose addresses have this many octets. An import that lists no
+// families has both.
 func (i *Import) HasFamily(size uint8) bool {
 	if size == 4 {
 		return !i.lacks.v4
@@ -118,7 +118,7 @@ func (i *Import) HasFamily(size uint8) bool {
 	return !i.lacks.v6
 }
 
-// Declares reports whether the import has a port of that name and protocol, of whatever number.
+// Declares reports whether the import has a port of this name and protocol; the number is ignored.
 func (i *Import) Declares(port Port) bool {
 	return i.anyPort || len(labeled(i.Ports, port.Label)) > 0
 }

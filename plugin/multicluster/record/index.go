@@ -15,32 +15,32 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Index publishes the services of a clusterset. Any number of goroutines may look names up while one updates it.
-// Building a service costs what the service costs, however many other services there are.
+// Index publishes the services of a clusterset. Any number of goroutines may look up names while one updates it. An
+// update costs the same however many other services there are.
 type Index struct {
 	config *Config
 	state  atomic.Pointer[State]
 
-	updating sync.Mutex // held while what follows is changed or walked
-	// reading is held for one key of a map at a time, see get. Keys are in lower case. A lookup reads less memory than one in
-	// a sync.Map: among 10,000 services the reply costs half as much.
+	updating sync.Mutex // locked while the fields below are changed or walked
+	// reading is locked for one map access at a time, see get. Keys are in lower case. A map under a lock reads less
+	// memory than a sync.Map: with 10,000 services a reply costs half as much.
 	reading    sync.RWMutex
 	services   map[string]*Service
-	namespaces map[string]int      // the number of existing services in each that has some
-	reverse    map[string][]string // the names of each address, by its octets, see reverse.go
+	namespaces map[string]int      // number of existing services per namespace, never 0
+	reverse    map[string][]string // names per address, whose key is its octets; see reverse.go
 }
 
-// State is what an index serves as a whole. It is immutable.
+// State describes the served services as a whole. It is immutable.
 type State struct {
-	// Serial is that of the SOA records.
+	// Serial is the serial of the SOA records.
 	Serial uint32
-	// Totals counts what is served.
+	// Totals counts the services and skips.
 	Totals Totals
 
-	soa [][]dns.RR // by the number of the zone
+	soa [][]dns.RR // indexed like Config.Zones
 }
 
-// Totals counts what an index holds.
+// Totals counts what an index serves and skips.
 type Totals struct {
 	// ClusterSetIP and Headless are the numbers of services that exist in DNS.
 	ClusterSetIP, Headless int
@@ -48,10 +48,10 @@ type Totals struct {
 	Skips Skips
 }
 
-// SOA is the SOA record of the zone with that number. It is shared and must not be changed.
+// SOA returns the SOA record of the zone with this index. It is shared and must not be changed.
 func (s *State) SOA(zone int) []dns.RR { return s.soa[zone] }
 
-// NewIndex makes an index that has no state before its first update.
+// NewIndex returns an index that has no state before its first update.
 func NewIndex(config *Config) *Index {
 	return &Index{
 		config: config, services: make(map[string]*Service), namespaces: make(map[string]int),
@@ -59,10 +59,10 @@ func NewIndex(config *Config) *Index {
 	}
 }
 
-// State is the present state, or nil before the first update.
+// State returns the current state, or nil before the first update.
 func (x *Index) State() *State { return x.state.Load() }
 
-// Update publishes the new states of services by their keys; nil is one that is gone. The serial moves if and only if an
+// Update publishes the new states of services by key; nil removes a service. The serial changes if and only if an
 // answer changed: to now, or to the next number if now is not greater (RFC 1982).
 func (x *Index) Update(now uint32, changes map[string]*Service) {
 	x.updating.Lock()
@@ -88,7 +88,7 @@ func (x *Index) Update(now uint32, changes map[string]*Service) {
 	x.state.Store(next)
 }
 
-// none is the state of a service that is not there.
+// none is the state of a service that does not exist.
 var none = &Service{Import: new(Import)}
 
 // apply changes one service and reports whether an answer changed.
@@ -104,7 +104,7 @@ func (x *Index) apply(key string, service *Service, totals *Totals) (moved bool)
 		return after.Exists && !before.answersAs(after)
 	}
 	_, namespace, _ := strings.Cut(key, ".")
-	count := x.namespaces[namespace] - 1 // it exists in DNS as long as one of its services does
+	count := x.namespaces[namespace] - 1 // the namespace exists in DNS while any of its services does
 	if after.Exists {
 		count += 2
 	}
@@ -112,7 +112,7 @@ func (x *Index) apply(key string, service *Service, totals *Totals) (moved bool)
 	return true
 }
 
-// add adds a service so many times.
+// add adds the counts of a service, multiplied by times.
 func (t *Totals) add(service *Service, times int) {
 	switch {
 	case !service.Exists:
@@ -124,7 +124,7 @@ func (t *Totals) add(service *Service, times int) {
 	t.Skips.AddAll(service.Skips, times)
 }
 
-// Find returns the service of a name of kind Namespace or deeper. If there is none, the answer is complete.
+// Find returns the service of a name of kind Namespace or deeper. If it returns nil, q.Answer is complete.
 func (x *Index) Find(q *Question) *Service {
 	service := get(x, x.services, q.Request.Key)
 	if service == nil && q.Request.Kind == KindNamespace && get(x, x.namespaces, q.Request.Namespace) > 0 {
@@ -133,8 +133,8 @@ func (x *Index) Find(q *Question) *Service {
 	return service
 }
 
-// Snapshot is the present state and the records in the zone with that number at the same moment, sorted: those of
-// services by their keys, and PTR records by address. The records may be shared and must not be changed.
+// Snapshot returns the current state, and the records of the zone with this index at the same moment, sorted: by
+// service key, and PTR records by address. The records may be shared and must not be changed.
 func (x *Index) Snapshot(zone int) (*State, iter.Seq[[]dns.RR]) {
 	x.updating.Lock()
 	defer x.updating.Unlock()
@@ -151,14 +151,14 @@ func (x *Index) Snapshot(zone int) (*State, iter.Seq[[]dns.RR]) {
 	return x.State(), sorted(x.services, func(_ string, s *Service) []dns.RR { return s.Records(zone) })
 }
 
-// get returns what a map of the index has for a key, or the zero value.
+// get returns the value of a key in a map of the index, or the zero value.
 func get[V any](x *Index, values map[string]V, key string) V {
 	x.reading.RLock()
 	defer x.reading.RUnlock()
 	return values[key]
 }
 
-// set gives a key in a map of the index a value, or removes it.
+// set sets the value of a key in a map of the index; without keep it removes the key.
 func set[V any](x *Index, values map[string]V, key string, value V, keep bool) {
 	x.reading.Lock()
 	defer x.reading.Unlock()
@@ -169,7 +169,7 @@ func set[V any](x *Index, values map[string]V, key string, value V, keep bool) {
 	}
 }
 
-// sorted are the records of all values at this moment, in the order of the keys.
+// sorted returns the records of all current values, in the order of the keys.
 func sorted[V any](values map[string]V, records func(key string, value V) []dns.RR) iter.Seq[[]dns.RR] {
 	values = maps.Clone(values)
 	return func(yield func([]dns.RR) bool) {

@@ -30,13 +30,13 @@ func IsClusterID(s string) bool {
 	return len(s) <= maxLabel && isLabel(first) && (!two || isLabel(second))
 }
 
-// isServiceAddress reports whether a service or an endpoint can have the address. The zero address is none.
+// isServiceAddress reports whether a service or an endpoint can have the address. It is false for the zero Addr.
 func isServiceAddress(addr netip.Addr) bool {
 	return addr.IsGlobalUnicast() && !addr.Is4In6() && addr.Zone() == ""
 }
 
-// appendHostLabel appends the label of an address: its text with - in place of . and :, and with a 0 if it would begin
-// or end with a -.
+// appendHostLabel appends the host label of an address: its text with - in place of . and :, padded with a 0 if it
+// would begin or end with a -.
 func appendHostLabel(dst []byte, addr netip.Addr) []byte {
 	start := len(dst)
 	dst = addr.AppendTo(dst)
@@ -54,12 +54,12 @@ func appendHostLabel(dst []byte, addr netip.Addr) []byte {
 	return dst
 }
 
-// parseHostLabel returns the address whose label this is, or the zero Addr. An address has many texts, and only one of
-// them is its label.
+// parseHostLabel returns the address whose host label this is, or the zero Addr. Other texts of the same address, such
+// as uncompressed IPv6, are not labels.
 func parseHostLabel(label string) netip.Addr {
 	other := func(c rune) bool { return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f') }
 	if strings.Count(label, "-") < 2 || strings.ContainsFunc(label, other) {
-		return netip.Addr{} // most hostnames are not addresses, and must not cost an error
+		return netip.Addr{} // most hostnames are not addresses; avoid the allocation of an error
 	}
 	for _, separator := range []string{".", ":"} {
 		addr, _ := netip.ParseAddr(strings.ReplaceAll(label, "-", separator))

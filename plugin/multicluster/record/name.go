@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The grammar of names is that of the multicluster DNS specification 1.0.0 (KEP-1645, specification.md). Below a zone
-// there are
+// Names follow the grammar of the multicluster DNS specification 1.0.0 (KEP-1645, specification.md). The names below a
+// zone are
 //
 //	dns-version                                TXT, the version of the specification
 //	ns.dns                                     the address of the name server
@@ -16,24 +16,24 @@ import (
 //	_<port>._<proto>.<service>.<namespace>.svc a named port of a service
 //	<host>.<cluster>.<service>.<namespace>.svc an endpoint of a headless service
 //
-// and, as CoreDNS has them below cluster.local with the option zonal,
+// and, as in CoreDNS's kubernetes plugin with the option zonal,
 //
 //	<zone>.pin|prefer._zone.<service>.<namespace>.svc the endpoints of a headless service in a topology zone
 //
-// and the names above these, which exist and hold no record. A cluster id is one label or two (KEP-2149), a topology zone
-// any number.
+// and the names above these, which exist and have no records. A cluster id has one or two labels (KEP-2149), a topology
+// zone any number.
 //
-// Names are in the presentation form of miekg/dns. Labels with an escape in them name nothing that Kubernetes can hold,
-// so the parts need no unescaping: they match nothing.
+// Names are in the presentation form of miekg/dns. Parts are not unescaped: no Kubernetes name has a label that needs
+// an escape, so such labels match nothing.
 
-// Kind is what a name is for.
+// Kind is the kind of a name.
 type Kind uint8
 
-// The kinds of names. Whether a name of kind Namespace or deeper exists is for the index to say.
+// The kinds of names. Only the index knows whether a name of kind Namespace or deeper exists.
 const (
 	// KindUnknown is a name that cannot exist below a zone.
 	KindUnknown Kind = iota
-	// KindApex is the zone itself, or one of the other names that every zone has.
+	// KindApex is the zone itself, or another name that every zone has.
 	KindApex
 	// KindNamespace is <namespace>.svc.
 	KindNamespace
@@ -43,19 +43,19 @@ const (
 	KindProtocol
 	// KindPort is _<port>._<proto>.<service>.<namespace>.svc.
 	KindPort
-	// KindCluster is a single label before a service: a cluster id, or the last label of one.
+	// KindCluster is a single label before a service: a cluster id, or its last label.
 	KindCluster
-	// KindHost is two or three labels before a service: a host and a cluster id, or, where there are two, a cluster id.
+	// KindHost is two or three labels before a service: a host and a cluster id, or a cluster id of two labels.
 	KindHost
-	// KindTopologyZone is a topology zone, or what is above one: [[<zone>.]pin|prefer.]_zone before a service.
+	// KindTopologyZone is a topology zone, or a name above it: [[<zone>.]pin|prefer.]_zone before a service.
 	KindTopologyZone
 )
 
-// Request is what a name asks for. Its strings are parts of the name, in lower case.
+// Request is a parsed name. Its strings are parts of the name, in lower case.
 type Request struct {
 	// Kind tells which of the other fields are set.
 	Kind Kind
-	// Apex is set for kind Apex: one of the names, or empty for the zone itself.
+	// Apex is set for kind Apex: the name relative to the zone, empty for the zone itself.
 	Apex string
 	// Namespace is set from kind Namespace on.
 	Namespace string
@@ -73,13 +73,13 @@ type Request struct {
 	Host string
 	// Cluster is the label or labels after the host, set for kinds Cluster and Host.
 	Cluster string
-	// TopologyZone is set for kind TopologyZone; empty above one. Prefers is set if the others are asked for without it.
+	// TopologyZone is set for kind TopologyZone; empty above one. Prefers falls back to all zones.
 	TopologyZone string
 	Prefers      bool
 }
 
-// Parse tells what a name asks for. The name is relative to a zone, without the dot before the zone, and empty for the
-// zone itself. Case does not matter. r is zero before.
+// Parse parses a name relative to a zone, without the dot before the zone; it is empty for the zone itself. Case does
+// not matter. r must be zero before the call.
 func (r *Request) Parse(below string) {
 	below = strings.ToLower(below)
 	if rest, last := cutLast(below); rest != "" && last == "svc" {
@@ -91,10 +91,10 @@ func (r *Request) Parse(below string) {
 	}
 }
 
-// apexNames are the names that every zone has, without the zone. The last two hold no record.
+// apexNames are the names that every zone has, relative to the zone. The last two have no records.
 var apexNames = []string{"", "dns-version", "ns.dns", "dns", "svc"}
 
-// parseService parses the labels before svc. None is empty.
+// parseService parses the labels before svc. No label is empty.
 func (r *Request) parseService(below string) {
 	before, namespace := cutLast(below)
 	if before == "" {
@@ -108,7 +108,7 @@ func (r *Request) parseService(below string) {
 	}
 }
 
-// parsePrefix parses the labels before the service. ok is false if they mean nothing.
+// parsePrefix parses the labels before the service. ok is false if the labels match no kind.
 func (r *Request) parsePrefix(prefix string) (ok bool) {
 	r.Prefix = prefix
 	if before, last := cutLast(prefix); last == "_zone" {

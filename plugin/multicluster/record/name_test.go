@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 		record.KindApex: "apex", record.KindNamespace: "namespace", record.KindService: "service", record.KindCluster: "cluster",
 		record.KindHost: "host", record.KindPort: "port", record.KindProtocol: "protocol", record.KindTopologyZone: "zone",
 	}
-	for _, tc := range []struct{ below, want string }{ // kind, parts, service and namespace, none if it is no name
+	for _, tc := range []struct{ below, want string }{ // kind, parts, service and namespace; empty if the name is not valid
 		{"", "apex"},
 		{"DNS-Version", "apex dns-version"},
 		{"a.dns-version", ""},
@@ -81,7 +81,7 @@ func parse(below string) (r record.Request) {
 	return r
 }
 
-// TestNothingIsAllocated: names are in lower case, mostly.
+// TestNothingIsAllocated: parsing a name in lower case, the usual case, does not allocate.
 func TestNothingIsAllocated(t *testing.T) {
 	for _, below := range []string{"_http._tcp.web.demo.svc", "db-0.east.eu.web.demo.svc", "dns-version"} {
 		if allocations := testing.AllocsPerRun(100, func() { parse(below) }); allocations != 0 {

@@ -26,13 +26,13 @@ func comparePorts(a, b Port) int {
 	return cmp.Or(strings.Compare(a.Label, b.Label), cmp.Compare(a.Number, b.Number))
 }
 
-// sortPorts sorts ports by label and number, and drops repeated ones and spare capacity.
+// sortPorts sorts ports by label and number, and drops duplicates and spare capacity.
 func sortPorts(ports []Port) []Port {
 	slices.SortFunc(ports, comparePorts)
 	return slices.Clip(slices.Compact(ports))
 }
 
-// appendPort appends the port with these parts. If no record can hold them, it is counted.
+// appendPort appends the port with these parts, or counts a skip if no record can hold it.
 func appendPort(ports []Port, skips *Skips, name string, protocol corev1.Protocol, number int32) []Port {
 	name, protocol = strings.ToLower(name), cmp.Or(protocol, corev1.ProtocolTCP)
 	known := slices.Contains([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, protocol)
@@ -48,7 +48,7 @@ func appendPort(ports []Port, skips *Skips, name string, protocol corev1.Protoco
 	return append(ports, Port{Label: unique.Make(label).Value(), Number: uint16(number)})
 }
 
-// labeled are those of the sorted ports that have the label, whatever their numbers are.
+// labeled returns the ports with the label from sorted ports; their numbers may differ.
 func labeled(ports []Port, label string) []Port {
 	from, _ := slices.BinarySearchFunc(ports, Port{Label: label}, comparePorts)
 	ports = ports[from:]
@@ -59,7 +59,7 @@ func labeled(ports []Port, label string) []Port {
 	return ports[:to]
 }
 
-// owner is the name of the SRV records of the port of a set in the service with that name.
+// owner returns the owner name of the port's SRV records in the service with this name. The port is from a PortSet.
 func (p Port) owner(service string) string {
 	if p.Label == "" {
 		return service
@@ -67,11 +67,11 @@ func (p Port) owner(service string) string {
 	return p.Label + "." + service
 }
 
-// PortSet is the ports of SRV targets, sorted, each once: each number without a label, and the named ports. It is immutable
-// and shared by the blocks that have these ports.
+// PortSet has the distinct ports of SRV targets, sorted: each number without a label, and the named ports. It is
+// immutable and shared by the blocks that have these ports.
 type PortSet struct {
 	ports     []Port
-	protocols []string // of the named ports, each "_<protocol>" once
+	protocols []string // the distinct "_<protocol>" of the named ports
 }
 
 func newPortSet(ports []Port) *PortSet {
@@ -84,17 +84,17 @@ func newPortSet(ports []Port) *PortSet {
 	return s
 }
 
-// has reports whether a port has the label "_<name>._<protocol>", or one has the protocol "_<protocol>". A query asks each
-// block, so it looks at few of the ports.
+// has reports whether a port has the label "_<name>._<protocol>", or the protocol "_<protocol>". It looks at few ports,
+// because a query calls it for each block.
 func (s *PortSet) has(label string) bool {
 	return slices.Contains(s.protocols, label) || len(labeled(s.ports, label)) > 0
 }
 
-// portSets are the port sets of one service by their content. Equal ports have one set, so that sets are compared as
+// portSets are the port sets of one service by their content. Equal ports share one set, so sets are compared as
 // pointers.
 type portSets map[string]*PortSet
 
-// union returns the set of the ports of both. The first may be nil.
+// union returns the set of the ports of both sets. a may be nil.
 func (p portSets) union(a, b *PortSet) *PortSet {
 	if a == nil || a == b {
 		return b
@@ -102,7 +102,7 @@ func (p portSets) union(a, b *PortSet) *PortSet {
 	return p.set(sortPorts(slices.Concat(a.ports, b.ports)))
 }
 
-// set returns the one set of these ports.
+// set returns the shared set of these ports.
 func (p portSets) set(ports []Port) *PortSet {
 	key := fmt.Sprint(ports) // no label has a space
 	if p[key] == nil {

@@ -12,15 +12,15 @@ import (
 )
 
 // This file has the PTR records of clusterset IPs and of endpoints of headless services (multicluster DNS specification
-// 1.0.0, sections 2.3.3 and 2.4.3). If reverse zones are served, an index has the names of each address, relative to the
-// zone and sorted. The first name is answered, whatever the order of updates was.
+// 1.0.0, sections 2.3.3 and 2.4.3). With reverse zones, an index has the names of each address, relative to the first
+// zone and sorted. PTR returns the first name, so the answer does not depend on the order of updates.
 
-// hostName is the name of a service or of one of its hosts, and one of its addresses.
+// hostName is one address and one name that resolves to it: a service or a host.
 type hostName struct{ addr, name string }
 
-// hostNames are the names of a service that PTR records have: its own for the clusterset IPs, and those of its hosts in
-// other clusters for the addresses that they resolve to. The local cluster's DNS has records for the endpoints of its
-// own Services.
+// hostNames returns the names of a service that PTR records have: the service name for the clusterset IPs, and the host
+// names in other clusters for their addresses. Endpoints of the local cluster have PTR records in the local cluster's
+// own DNS.
 func (s *Service) hostNames() map[hostName]struct{} {
 	hosts := make(map[hostName]struct{})
 	if !s.Exists {
@@ -40,7 +40,7 @@ func (s *Service) hostNames() map[hostName]struct{} {
 	return hosts
 }
 
-// changeReverse replaces the hosts of one state of a service by those of the next.
+// changeReverse replaces the hosts of the old state of a service with the hosts of the new state.
 func (x *Index) changeReverse(before, after *Service) {
 	old, now := before.hostNames(), after.hostNames()
 	for host := range now {
@@ -60,8 +60,8 @@ func (x *Index) changeReverse(before, after *Service) {
 	}
 }
 
-// LookupReverse answers a question for a name below a reverse zone. Names of parts of addresses exist, whatever is below
-// them.
+// LookupReverse answers a question for a name below a reverse zone. The name of a part of an address exists even if no
+// address below it has a name.
 func (x *Index) LookupReverse(q *Question) {
 	addr, ok := reverseAddress(q.Name)
 	if !ok {
@@ -77,8 +77,8 @@ func (x *Index) LookupReverse(q *Question) {
 	}
 }
 
-// reverseAddress returns the address whose reverse name this is, in any case. The name of a part of an address, as
-// 0.10.in-addr.arpa. is, has the zero address; ok is false for names that are neither.
+// reverseAddress returns the address of a reverse name; case does not matter. For the name of a part of an address,
+// such as 0.10.in-addr.arpa., it returns the zero Addr. ok is false for all other names.
 func reverseAddress(reverse string) (addr netip.Addr, ok bool) {
 	reverse = strings.ToLower(reverse)
 	labels := 4 + 2
@@ -96,7 +96,7 @@ func reverseAddress(reverse string) (addr netip.Addr, ok bool) {
 	return addr, true
 }
 
-// pointer is the PTR record of an address that has these names.
+// pointer returns the PTR record of an address with these names.
 func (x *Index) pointer(owner string, names []string) []dns.RR {
 	target := dnsutil.Join(names[0], x.config.Zones[0])
 	return []dns.RR{&dns.PTR{Hdr: header(owner, dns.TypePTR, x.config.TTL), Ptr: target}}

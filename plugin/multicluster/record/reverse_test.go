@@ -20,7 +20,7 @@ var reverseConfig = &record.Config{
 	Zones: []string{zone, "10.in-addr.arpa.", "ip6.arpa."}, Reverse: 2, Cluster: "east", TTL: 5,
 }
 
-// pointers are all PTR records. Each is in its zone.
+// pointers returns all PTR records, each of which must be in its zone.
 func pointers(t *testing.T, snapshot *record.Index) (records []dns.RR) {
 	t.Helper()
 	for number, zone := range reverseConfig.Zones[1:] {
@@ -35,8 +35,8 @@ func pointers(t *testing.T, snapshot *record.Index) (records []dns.RR) {
 	return records
 }
 
-// TestPointersDependOnWhatThereIsAlone changes services that share addresses at random, and holds the PTR records
-// against those of an index that learns the last states at once, in another order.
+// TestPointersDependOnWhatThereIsAlone changes services that share addresses at random, and compares the PTR records
+// with an index that gets only the final states, in another order.
 func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x := record.NewIndex(reverseConfig)
@@ -82,7 +82,7 @@ func askReverse(x *record.Index, qname string) record.Answer {
 	return q.Answer
 }
 
-// checkPointer asks for the record, and for the address of the name in it.
+// checkPointer queries the PTR record, and then the address of its target.
 func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
 	t.Helper()
 	owner, target := rr.Header().Name, rr.(*dns.PTR).Ptr
@@ -99,7 +99,7 @@ func checkPointer(t *testing.T, snapshot *record.Index, rr dns.RR) {
 	t.Errorf("%s has the name %s, which does not resolve to it", owner, target)
 }
 
-// TestReverseNames: each address has one name, names of a part of an address exist, and others do not.
+// TestReverseNames: an address has one name, a name of a part of an address exists, and other names do not.
 func TestReverseNames(t *testing.T) {
 	const ips = "10.1.0.255 10.97.98.99 fd00:1::a 2001:db8:ffff:1:2:3:4:5"
 	service := build(recordtest.ClusterSetIP(ips, ""))
@@ -123,7 +123,7 @@ func TestReverseNames(t *testing.T) {
 		for _, above, _ := strings.Cut(reverse, "."); strings.Count(above, ".") > 2; _, above, _ = strings.Cut(above, ".") {
 			want(above, record.Empty)
 		}
-		// Without reverse zones names would take memory for nothing.
+		// Without reverse zones the index must not store names.
 		if got := askReverse(snapshotOf(service), reverse).Result; got != record.NotExist {
 			t.Errorf("without reverse zones %s is %v", reverse, got)
 		}
@@ -131,7 +131,7 @@ func TestReverseNames(t *testing.T) {
 	for _, other := range []string{
 		"1.0.0.010.in-addr.arpa.", "256.0.0.10.in-addr.arpa.", "a.0.0.10.in-addr.arpa.", "..in-addr.arpa.", "0/25.0.0.10.in-addr.arpa.",
 		"+1.0.0.10.in-addr.arpa.", "-1.10.in-addr.arpa.", "_sql._tcp.10.in-addr.arpa.", "g.ip6.arpa.", "10.ip6.arpa.",
-		"1.2.3.4.clusterset.local.", "1.0.1.10.in-addr.arpa.", "67.66.65.10.in-addr.arpa.", // octets have no case
+		"1.2.3.4.clusterset.local.", "1.0.1.10.in-addr.arpa.", "67.66.65.10.in-addr.arpa.", // 65 is not a letter
 	} {
 		want(other, record.NotExist)
 	}

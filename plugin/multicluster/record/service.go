@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record reads Kubernetes objects into what DNS needs of them, makes the record sets of imported services of it, and
-// answers from them: which of their records, as many as the client can take.
+// Package record converts Kubernetes objects into what DNS needs, builds the record sets of imported services, and
+// answers queries from them with as many records as the client can take.
 //
 //	name ─► Request ─► Question ─► Index.Find ─► Service.Lookup ─► Answer
 //
-// What no record can hold is left out and counted, and nothing of an object is kept. Records are made when they are asked for,
-// in a few allocations, from packed addresses: a prebuilt record takes ten times the memory of what it is made of, and less
-// time to make than to pack.
+// What no record can hold is left out and counted. No Kubernetes object stays in memory. Records are made from packed
+// addresses when a query asks for them, in a few allocations: a prebuilt record takes ten times the memory of its
+// packed form, and making it takes less time than packing it into a message.
 //
 // The package is pure.
 package record
@@ -20,40 +20,40 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Config is what all services of an index have in common. It is immutable.
+// Config is the configuration that all services of an index share. It is immutable.
 type Config struct {
-	// Zones are fully qualified, in lower case. The last ones, of which there are Reverse, are reverse zones: the targets
-	// of their PTR records are in the first of Zones, and endpoints in the local cluster have none.
+	// Zones are fully qualified, in lower case. The last Reverse of them are reverse zones: the targets of their PTR
+	// records are in the first zone, and endpoints of the local cluster have no PTR records.
 	Zones   []string
 	Reverse int
-	// Cluster is the id of the local cluster, in lower case; empty if it is not known.
+	// Cluster is the id of the local cluster, in lower case; empty if unknown.
 	Cluster string
 	// IgnoreEmpty leaves out ClusterSetIP services without an endpoint that is ready, or serving and terminating.
 	IgnoreEmpty bool
-	// TTL is that of all records, in seconds.
+	// TTL is the TTL of all records except dns-version, in seconds.
 	TTL uint32
 }
 
-// IsReverse reports whether that is the number of a reverse zone.
+// IsReverse reports whether the zone with this index is a reverse zone.
 func (c *Config) IsReverse(zone int) bool { return zone >= len(c.Zones)-c.Reverse }
 
-// maxName is the number of octets of a name without its last dot (RFC 1035, section 2.3.4).
+// maxName is the greatest number of octets of a name without its last dot (RFC 1035, section 2.3.4).
 const maxName = 253
 
-// name is the name of the service with that key in a zone.
+// name returns the name of the service with this key in a zone.
 func name(key, zone string) string { return key + ".svc." + strings.TrimPrefix(zone, ".") }
 
 // Service is the record set of one imported service. It is immutable.
 type Service struct {
 	// Exists reports whether the service's name exists.
 	Exists bool
-	// headless and limits are of the import, beside what each query reads.
+	// headless and limits are derived from the import. Each query reads them.
 	headless, limits bool
 
-	// Ports are those of a ClusterSetIP service.
+	// Ports are the ports of a ClusterSetIP service.
 	Ports *PortSet
-	// Blocks are the addresses, or the endpoints of a headless service, in the order of their first hosts. Each is sorted by
-	// hostname and then by address; an address appears once under one host name.
+	// Blocks are the addresses, or the endpoints of a headless service, in the order of their first hosts. Each block
+	// is sorted by hostname and then by address; an address occurs once per host name.
 	Blocks []Block
 	// Import is what the service was built from.
 	Import *Import
@@ -63,9 +63,9 @@ type Service struct {
 	config *Config // as it was built with
 }
 
-// Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
-// for whether a ClusterSetIP service is empty. The service keeps the configuration and the
-// import, which must not be changed.
+// Build returns the record set of an import and its endpoints, which may be in any order. It uses endpoints for
+// headless services, and to find out whether a ClusterSetIP service is empty. The service refers to the configuration
+// and the import, which must not be changed.
 func Build(config *Config, imported *Import, endpoints []*Endpoints) *Service {
 	s := &Service{Import: imported, config: config, headless: imported.Headless}
 	s.limits = s.headless || len(imported.Addrs) > maxAlways
@@ -85,8 +85,8 @@ func Build(config *Config, imported *Import, endpoints []*Endpoints) *Service {
 	return s
 }
 
-// room is how many octets are left for labels, each with its dot, before the name of the service in the longest zone. A
-// name that is too long there is in no zone.
+// room returns how many octets are available for labels, each with its dot, before the service name in the longest
+// zone. All zones have the same names, so a name that is too long in one zone is left out of all.
 func (s *Service) room() int {
 	longest := 0
 	for _, zone := range s.config.Zones[:len(s.config.Zones)-s.config.Reverse] {
@@ -95,8 +95,8 @@ func (s *Service) room() int {
 	return maxName - longest
 }
 
-// fitting are, for a set, those of the ports that the import declares and whose records have names that DNS can hold. Others
-// that it declares are left out.
+// fitting returns the ports for a PortSet: the ports that the import declares and whose SRV names fit into a DNS name.
+// It counts declared ports whose names are too long.
 func (s *Service) fitting(ports []Port) (fit []Port) {
 	for _, port := range ports {
 		switch {
@@ -112,14 +112,14 @@ func (s *Service) fitting(ports []Port) (fit []Port) {
 	return sortPorts(fit)
 }
 
-// answersAs reports whether both, which exist, give the same answers.
+// answersAs reports whether two services, both of which exist, give the same answers.
 func (s *Service) answersAs(other *Service) bool {
 	return s.Import.Headless == other.Import.Headless && s.Import.Prefer == other.Import.Prefer &&
 		reflect.DeepEqual(s.Ports, other.Ports) && reflect.DeepEqual(s.Blocks, other.Blocks)
 }
 
-// Records are all records of the service in the zone with that number: what queries answer, whatever limits they are
-// under. They may be shared and must not be changed.
+// Records returns all records of the service in the zone with this index, without the limits of an answer. They may be
+// shared and must not be changed.
 func (s *Service) Records(zone int) []dns.RR {
 	if !s.Exists {
 		return nil
@@ -156,7 +156,7 @@ func (s *Service) Records(zone int) []dns.RR {
 	return out.records
 }
 
-// usualWeight is that of SRV records that have none of their own: no target of a priority is preferred.
+// usualWeight is the weight of SRV records without AnnotationSRV: targets with the same priority get equal shares.
 const usualWeight = 100
 
 func header(owner string, rrtype uint16, ttl uint32) dns.RR_Header {

@@ -2,7 +2,7 @@
 
 package record
 
-// Reason is why an object, or a part of it, has no record. It is a label of a metric.
+// Reason says why an object, or a part of it, has no record. It is the value of a metric label.
 type Reason string
 
 const (
@@ -20,30 +20,30 @@ const (
 	InvalidPort Reason = "invalid_port"
 	// InvalidAddress is an address of an endpoint that is not a unicast IP address.
 	InvalidAddress Reason = "invalid_address"
-	// InvalidHostname is a hostname that is not a DNS label, or the label of another address. The endpoint is named by its
-	// address.
+	// InvalidHostname is a hostname that is not a DNS label, or the label of another address. The host name of the
+	// endpoint is then the label of its address.
 	InvalidHostname Reason = "invalid_hostname"
 	// InvalidAddressType is a slice whose endpoints are not IP addresses.
 	InvalidAddressType Reason = "invalid_address_type"
-	// InvalidSourceCluster is a slice whose label does not name a cluster. Its endpoints have no host name. Slices that
-	// Kubernetes mirrors cannot have the label and are not counted.
+	// InvalidSourceCluster is a slice whose label is not a valid cluster id. Its endpoints have no host name. Slices
+	// that Kubernetes mirrors have no such label and are not counted.
 	InvalidSourceCluster Reason = "invalid_source_cluster"
-	// InvalidSRV is a slice whose annotation AnnotationSRV is not valid. It has no effect.
+	// InvalidSRV is a slice with an invalid AnnotationSRV. The annotation is ignored.
 	InvalidSRV Reason = "invalid_srv"
 	// NameTooLong is a record with a name that would exceed 253 octets.
 	NameTooLong Reason = "name_too_long"
 )
 
-// Reasons are all reasons.
+// Reasons lists all reasons.
 var Reasons = []Reason{
 	Bookkeeping, Undecodable, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
 	InvalidAddressType, InvalidSourceCluster, InvalidSRV, NameTooLong,
 }
 
-// Skips counts what was left out. Nil counts nothing.
+// Skips counts what was left out, by reason. Nil is empty.
 type Skips map[Reason]int
 
-// Add counts n more for a reason.
+// Add adds n to the count of a reason.
 func (s *Skips) Add(reason Reason, n int) {
 	if *s == nil {
 		*s = make(Skips)
@@ -51,7 +51,7 @@ func (s *Skips) Add(reason Reason, n int) {
 	(*s)[reason] += n
 }
 
-// AddAll adds the counts of more, so many times.
+// AddAll adds the counts of more, multiplied by times.
 func (s *Skips) AddAll(more Skips, times int) {
 	for reason, n := range more {
 		s.Add(reason, times*n)

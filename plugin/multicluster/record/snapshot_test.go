@@ -18,7 +18,7 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 	const headlessSQL, one = "spec: " + sql, "east: 10.1.0.1/a"
 	const waiting = "east: 10.1.0.1; west "
 	steps := []struct {
-		name, raw, slices string // raw: none if the service is deleted; slices as in recordtest
+		name, raw, slices string // raw: empty if the service is deleted; slices as in recordtest
 		moves             bool
 	}{
 		{"the first list", ip("10.42.0.1", ""), "", true},
@@ -28,7 +28,7 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		{"another IP", ip("10.42.0.2", ""), "", true},
 		{"a port", ip("10.42.0.2", "a=1"), "", true},
 		{"another number of a port", ip("10.42.0.2", "a=2"), "", true},
-		{"another type", headlessSQL, "", true}, // without endpoints: the name goes
+		{"another type", headlessSQL, "", true}, // without endpoints the service does not exist
 		{"an endpoint that is not ready", headlessSQL, "east: !10.1.0.1", false},
 		{"a ready one", headlessSQL, one, true},
 		{"the same in two slices", headlessSQL, one + "; " + one, false},
@@ -41,7 +41,7 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		{"a priority", headlessSQL, waiting + "priority=2: ~10.2.0.1", true},
 		{"a weight", headlessSQL, waiting + "priority=2 weight=7: ~10.2.0.1", true},
 		{"one that terminates", headlessSQL, waiting + "priority=2 weight=7 terminating=0: ~10.2.0.1", true},
-		{"no priority", headlessSQL, waiting + ": ~10.2.0.1", false}, // SRV has none of it again
+		{"no priority", headlessSQL, waiting + ": ~10.2.0.1", false}, // SRV no longer lists the endpoint, as before the priority
 		{"deletion", "", "", true},
 		{"deletion of what is not there", "", "", false},
 	}
@@ -93,7 +93,7 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestASnapshotIsOfOneMoment: a walk has what there was when it began, and what is gone leaves nothing behind.
+// TestASnapshotIsOfOneMoment: an iteration returns the records of its beginning, and deleted services leave no records.
 func TestASnapshotIsOfOneMoment(t *testing.T) {
 	x := record.NewIndex(config)
 	web := func(ip string) *record.Service { return build(recordtest.ClusterSetIP(ip, "")) }
@@ -113,7 +113,7 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 			t.Errorf("namespace %s is %v, want %v", namespace, got, want)
 		}
 	}
-	exists("one", record.Empty) // one of two services is left
+	exists("one", record.Empty) // one of two services remains
 	x.Update(3, services{"a.one": nil})
 	exists("one", record.NotExist)
 	exists("two", record.Empty)

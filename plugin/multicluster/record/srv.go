@@ -10,14 +10,14 @@ import (
 	"github.com/miekg/dns"
 )
 
-// target is a target of SRV records: an endpoint, and its name.
+// target is the target of SRV records: an endpoint and its host name.
 type target struct {
 	*Block
 	entry int
 	name  string
 }
 
-// targets answers with the SRV records of the ports that are asked for, and with the addresses of their targets.
+// targets answers with the SRV records of the ports with the label, and with the addresses of their targets.
 func (s *Service) targets(q *Question, label string) Result {
 	if !s.headless {
 		return s.services(q, labeled(s.Ports.ports, label))
@@ -35,8 +35,8 @@ func (s *Service) targets(q *Question, label string) Result {
 	least := len("0.0.") + len(service)
 	most := max(0, min(limit, room/(sizeSRV+least+1)+1))
 	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
-	var names strings.Builder       // of the targets, one behind the other
-	names.Grow(most * (least + 24)) // octets of a label and a cluster id, mostly
+	var names strings.Builder       // of the targets, concatenated
+	names.Grow(most * (least + 24)) // typical octets of a host label and a cluster id
 	var host [maxLabel]byte
 	each(parts, q.Client.Point, func(p *part, entry int, port *Port) bool {
 		if len(answer) == limit {
@@ -72,22 +72,21 @@ func (s *Service) targets(q *Question, label string) Result {
 	return q.reply(answer, s.extra(targets, q.Client.Size-room, room), false)
 }
 
-// maxLooks is in how many blocks additional addresses are searched for one answer. Only services of hundreds of clusters
-// come near it.
+// maxLooks limits how many blocks extra searches for one answer. Only services in hundreds of clusters come near it.
 const maxLooks = 1 << 16
 
-// extra makes the address records of the targets, as many as there is room for behind the octets that are used. Clients
-// ask for the others.
+// extra makes the address records of the targets, as many as fit after the used octets. Clients query the remaining
+// addresses.
 func (s *Service) extra(targets []target, used, room int) []dns.RR {
 	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
-		targets = targets[1:] // the answer begins and ends with ports of one endpoint
+		targets = targets[1:] // the first and the last target are one endpoint, whose ports the client's point split
 	}
 	looks := 0
 	out := newAddressList(len(targets))
 	add := func(owner string, addr []byte) {
 		size := addressSize(uint8(len(addr)))
 		if used > maxPointer {
-			size += len(owner) + 1 - sizePointer // some are not compressed
+			size += len(owner) + 1 - sizePointer // owners beyond the reach of a pointer are not compressed
 		}
 		if size <= room {
 			room -= size
@@ -98,7 +97,7 @@ func (s *Service) extra(targets []target, used, room int) []dns.RR {
 		if room < addressSize(4) {
 			break
 		}
-		if !t.Named { // the address names the target, and no other address has that name
+		if !t.Named { // the address gives the host name, which has no other address
 			add(t.name, t.Addr(t.entry))
 			continue
 		}

@@ -14,32 +14,32 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// This file has what stands in for spec.ips of imports by other implementations of the Multi-Cluster Services API: the
-// addresses of a Service behind the import, or of its EndpointSlices.
+// This file finds addresses for imports of other MCS API implementations that leave spec.ips empty: the addresses of a
+// Service behind the import, or of its EndpointSlices.
 
 // Annotations of ServiceImports that name the Service behind them.
 const (
-	// annotationDerived is that of the reference implementation and Cilium: a name.
+	// annotationDerived is set by the reference implementation and Cilium: a name.
 	annotationDerived = "multicluster.kubernetes.io/derived-service"
-	// annotationDerivedGKE is that of GKE: a name.
+	// annotationDerivedGKE is set by GKE: a name.
 	annotationDerivedGKE = "net.gke.io/derived-service"
-	// annotationDerivedAWS is that of the AWS Cloud Map MCS controller: a JSON list of clusters, each with a name.
+	// annotationDerivedAWS is set by the AWS Cloud Map MCS controller: a JSON list of clusters, each with a name.
 	annotationDerivedAWS = "multicluster.k8s.aws/derived-service"
 )
 
-// MirroredBy is the label endpointslice.kubernetes.io/managed-by of the EndpointSlices that Kubernetes makes of
-// Endpoints objects.
+// MirroredBy is the value of the label endpointslice.kubernetes.io/managed-by on EndpointSlices that Kubernetes mirrors
+// from Endpoints objects.
 const MirroredBy = "endpointslicemirroring-controller.k8s.io"
 
-// annotationSubmarinerNamespace is the namespace of the service that Submariner made a ServiceImport for, as a label or
-// an annotation.
+// annotationSubmarinerNamespace is a label or an annotation of Submariner's ServiceImports: the namespace of the
+// imported service.
 const annotationSubmarinerNamespace = "lighthouse.submariner.io/sourceNamespace"
 
-// submarinerNamespaces have an import for each service and one for each exporting cluster.
+// submarinerNamespaces contain Submariner's own imports: one per service and one per exporting cluster.
 var submarinerNamespaces = []string{"submariner-operator", "submariner-k8s-broker"}
 
-// isBookkeeping reports whether another implementation keeps the import for itself. It is not a service of its
-// namespace.
+// isBookkeeping reports whether another implementation uses the import internally. Such an import is not a service of
+// its namespace.
 func isBookkeeping(object *mcsv1beta1.ServiceImport) bool {
 	if slices.Contains(submarinerNamespaces, object.Namespace) {
 		return true
@@ -52,7 +52,7 @@ func isBookkeeping(object *mcsv1beta1.ServiceImport) bool {
 	return false
 }
 
-// annotatedServices are the Services that annotations name, sorted, each once.
+// annotatedServices returns the distinct names of the Services in the annotations, sorted.
 func annotatedServices(annotations map[string]string) []string {
 	var names []string
 	for _, key := range []string{annotationDerived, annotationDerivedGKE} {
@@ -74,7 +74,7 @@ func annotatedServices(annotations map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// usualServices are the names that implementations give the Service behind an import: the reference implementation,
+// usualServices returns the names that implementations give the Service behind an import: the reference implementation,
 // Karmada, Antrea, ACK One.
 func usualServices(key string) []string {
 	name, namespace, _ := strings.Cut(key, ".")
@@ -86,9 +86,9 @@ func usualServices(key string) []string {
 // LacksAddress reports whether the import is ClusterSetIP and spec.ips has no usable address.
 func (i *Import) LacksAddress() bool { return !i.Headless && !i.Refused && len(i.Addrs) == 0 }
 
-// DerivedServices are the names of the Services behind the import, in its namespace: those that annotations name or, if it
-// lacks addresses, else the usual ones. Their addresses stand in for those that the import lacks. The mirrored EndpointSlices
-// of those of GKE have its endpoints. The list is shared and must not be changed.
+// DerivedServices returns the names of the Services behind the import, in its namespace: the names in its annotations or,
+// if there are none and the import lacks addresses, the usual names. WithServices takes addresses from these Services. For
+// a GKE import, their mirrored EndpointSlices have its endpoints. The list is shared and must not be changed.
 func (i *Import) DerivedServices() []string {
 	if i.LacksAddress() && len(i.derived) == 0 {
 		return usualServices(i.Key)
@@ -96,9 +96,9 @@ func (i *Import) DerivedServices() []string {
 	return i.derived
 }
 
-// WithServices is the import with the addresses of its derived Services if it lacks addresses; without any it is the
-// import itself. Services that annotations name count together (the AWS controller has one for each cluster). Of the
-// usual names the first one with addresses counts.
+// WithServices returns a copy of an import that lacks addresses with the addresses of its derived Services, or the
+// import if there are none. It combines all Services that annotations name (the AWS controller names one per cluster).
+// Of the usual names it uses the first with addresses.
 func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Import {
 	var all []netip.Addr
 	for _, name := range i.DerivedServices() {
@@ -109,9 +109,9 @@ func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Impo
 	return i.with(all, i.Ports)
 }
 
-// WithEndpoints is the import with the addresses of its slices if it lacks addresses: the ready ones, or else those
-// that are serving and terminating. Without any it is the import itself. Its ports are those of the slices that it
-// declares, with the slices' numbers, because the numbers belong to the addresses.
+// WithEndpoints returns a copy of an import that lacks addresses with the addresses of its slices, or the import if
+// there are none. It uses ready addresses, or else serving and terminating ones. The ports are the declared ports with
+// the numbers of the slices, because the addresses listen on these numbers.
 func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 	anyReady := slices.ContainsFunc(from, func(e *Endpoints) bool { return e.ready > 0 })
 	var addrs []netip.Addr
@@ -134,7 +134,7 @@ func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 	return i.with(addrs, sortPorts(ports))
 }
 
-// with is a copy of the import that has the addresses and the ports, if there are addresses and it lacks them.
+// with returns a copy of the import with the addresses and ports, or the import if it has addresses or addrs is empty.
 func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
 	if len(addrs) == 0 || !i.LacksAddress() {
 		return i
@@ -144,7 +144,7 @@ func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
 	return &filled
 }
 
-// ServiceAddresses are the cluster IPs of a Service. A headless Service has none.
+// ServiceAddresses returns the cluster IPs of a Service. A headless Service has none.
 func ServiceAddresses(object *corev1.Service) []netip.Addr {
 	var addrs []netip.Addr
 	for _, ip := range object.Spec.ClusterIPs {
@@ -155,7 +155,7 @@ func ServiceAddresses(object *corev1.Service) []netip.Addr {
 	return addrs
 }
 
-// sortAddrs sorts addresses and drops repeated ones and spare capacity.
+// sortAddrs sorts addresses, and drops duplicates and spare capacity.
 func sortAddrs(addrs []netip.Addr) []netip.Addr {
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Clip(slices.Compact(addrs))

@@ -20,7 +20,7 @@ func wantingImport(kind mcsv1beta1.ServiceImportType, annotations map[string]str
 	})
 }
 
-// TestDerivedServices: of the Services that an annotation lists, each counts once, and only if its name is valid.
+// TestDerivedServices: Services that annotations list count once each, and only with a valid name.
 func TestDerivedServices(t *testing.T) {
 	imported := wantingImport(mcsv1beta1.ClusterSetIP, map[string]string{
 		"multicluster.k8s.aws/derived-service": `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// east has clients in zones a and b, which are of one region, c, which is of another, and d, which is of none.
+// east has clients in four zones: a and b are in one region, c in another, and d in none.
 var east = record.NewTopology([]record.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b", Region: "r"},
@@ -26,8 +26,8 @@ var east = record.NewTopology([]record.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.4.0/24")}, Zone: "d"},
 })
 
-// TestTiers: A and AAAA have the ready endpoints of the nearest tier, and SRV all of them and those that wait, in their order: by the
-// priorities of the slices and, within each, by tiers. Endpoints of zones a and b of east and of a to c of west are usual.
+// TestTiers: A and AAAA return the ready endpoints of the nearest tier. SRV returns all ready and waiting endpoints, sorted
+// by the priorities of the slices and then by tier. The usual endpoints are in zones a and b of east and a to c of west.
 func TestTiers(t *testing.T) {
 	const (
 		inA, inC, inD, nowhere = "10.64.1.7", "10.64.3.7", "10.64.4.7", "192.0.2.1"
@@ -70,7 +70,7 @@ func TestTiers(t *testing.T) {
 		"an address of two zones": {
 			plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", record.PreferZone, "10.64.2.7", "1.1 2.1", "0: 1.1 2.1",
 		},
-		// A client of one family does not go without because the other one is nearer.
+		// Each address family has endpoints even if those of the other family are nearer.
 		"each family of another cluster": {plain, "east: 10.1.0.1@a; west: fd00::1@a", record.PreferCluster, inA, "1.1 fd00::1", "0: 1.1, 1: fd00--1"},
 		"no endpoint has a zone":         {plain, "east: 10.1.0.1; west: 10.2.0.1", record.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
@@ -125,7 +125,7 @@ func TestTiers(t *testing.T) {
 						t.Errorf("SRV of %s: got %s, want %s", qname, got, test.srv)
 					}
 				}
-				// Names of endpoints are of no tier.
+				// Host names do not depend on tiers.
 				for _, host := range []string{"10-1-0-1.east", "10-2-0-1.west"} {
 					qname := host + ".db.demo.svc." + zone
 					if got, want := len(look(qname, dns.TypeA).Answer), len(ask(snapshot, qname, dns.TypeA).Answer); got != want {
@@ -138,8 +138,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// tiersOf is the endpoints of an answer without what all have in common: 1.2 is 10.1.0.2 or its target. Those of SRV have
-// their priorities, and weights that are not the usual one.
+// tiersOf returns the endpoints of an answer in short form: 1.2 is 10.1.0.2 or its target. SRV targets have their
+// priority, and their weight if it is not the usual one.
 func tiersOf(records []dns.RR) string {
 	short := func(separator, text string) string {
 		if parts := strings.Split(text, separator); len(parts) == 4 {
@@ -171,7 +171,7 @@ func tiersOf(records []dns.RR) string {
 	return strings.Join(addresses, " ") + strings.Join(texts, ", ")
 }
 
-// TestZonesOfSlices: they are kept where they count, and where there are some.
+// TestZonesOfSlices: zones are kept only if they are requested and there are any.
 func TestZonesOfSlices(t *testing.T) {
 	read := func(endpoints string, zones bool) *record.Endpoints {
 		return record.FromEndpointSlice(recordtest.Slice("east: "+endpoints), zones)
@@ -182,7 +182,7 @@ func TestZonesOfSlices(t *testing.T) {
 	}
 }
 
-// TestAFewOfAPriority: an answer that cannot have all records has those of the best priorities, for every client.
+// TestAFewOfAPriority: an answer that does not fit all records has the records with the best priorities, for every client.
 func TestAFewOfAPriority(t *testing.T) {
 	const all = "west priority=2: ~10.2.0.1 ~10.2.0.2; north priority=4: ~10.3.0.1; east: 10.1.0.1 10.1.0.2"
 	snapshot := snapshotOf(build(sql, recordtest.Slices(all)...))
@@ -198,7 +198,7 @@ func TestAFewOfAPriority(t *testing.T) {
 	}
 }
 
-// TestSizes: slices are many, and annotations few. Most services have one block, or a few, and no priority.
+// TestSizes: there are many slices, so each must be small. Most services have a few blocks and no priorities.
 func TestSizes(t *testing.T) {
 	if slice, block := unsafe.Sizeof(record.Endpoints{}), unsafe.Sizeof(record.Block{}); slice > 144 || block > 88 {
 		t.Errorf("a slice takes %d octets, more than the size class of 144, or a block %d, more than 88", slice, block)

@@ -9,29 +9,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Preference is which endpoints of a headless service come first.
+// Preference says which endpoints of a headless service come first.
 type Preference uint8
 
 const (
-	// PreferDefault leaves the choice to the operator. An operator who does not choose prefers nothing.
+	// PreferDefault means the preference of the Corefile. If the Corefile sets none, no endpoint is preferred.
 	PreferDefault Preference = iota
-	// PreferNone makes no difference between endpoints.
+	// PreferNone treats all endpoints alike.
 	PreferNone
 	// PreferCluster puts the local cluster before all others.
 	PreferCluster
-	// PreferZone puts the zone of the client first, then its cluster, then its region.
+	// PreferZone puts the zone of the client first, then the local cluster, then the region of the client.
 	PreferZone
 )
 
-// Node is what a topology needs of a Node of the local cluster.
+// Node has the parts of a Node of the local cluster that a topology needs.
 type Node struct {
-	// Prefixes are the addresses of clients on the node, masked: those of its pods, and its own.
+	// Prefixes contain the addresses of clients on the node, masked: its pod CIDRs and its own addresses.
 	Prefixes []netip.Prefix
-	// Zone and Region are empty if the node has none.
+	// Zone and Region are empty if the node does not have the label.
 	Zone, Region string
 }
 
-// FromNode reads a Node. Its clients are its pods, and what runs in its own network, such as a DNS cache.
+// FromNode converts a Node. Clients in the node's own network, such as a DNS cache, have an internal address of the node.
 func FromNode(object *corev1.Node) *Node {
 	node := &Node{Zone: object.Labels[corev1.LabelTopologyZone], Region: object.Labels[corev1.LabelTopologyRegion]}
 	for _, text := range object.Spec.PodCIDRs {
@@ -53,12 +53,12 @@ func FromNode(object *corev1.Node) *Node {
 // Topology locates clients in the local cluster. It is immutable.
 type Topology struct {
 	zones   map[netip.Prefix]string
-	bits    []int             // the lengths of the prefixes, the longest first
-	regions map[string]string // of the zones that nodes are in
+	bits    []int             // the distinct lengths of the prefixes, longest first
+	regions map[string]string // by zone
 }
 
-// NewTopology makes the topology of a cluster from its nodes, in any order. Without nodes all clients are of no zone. Of
-// prefixes that overlap the longest counts, and of equal ones that of the last zone by name.
+// NewTopology returns the topology of a cluster from its nodes, in any order. Without nodes no client has a zone. The
+// longest matching prefix counts; if several nodes have the same prefix, the zone that sorts last counts.
 func NewTopology(nodes []Node) *Topology {
 	t := &Topology{zones: make(map[netip.Prefix]string), regions: make(map[string]string)}
 	for _, node := range nodes {
@@ -77,10 +77,10 @@ func NewTopology(nodes []Node) *Topology {
 	return t
 }
 
-// Place locates a client by its address, which is unmapped.
+// Place locates a client by its address, which must not be an IPv4-mapped IPv6 address.
 func (t *Topology) Place(client netip.Addr) Place {
 	for _, bits := range t.bits {
-		prefix, _ := client.Prefix(bits) // that of no node if the address is shorter
+		prefix, _ := client.Prefix(bits) // the zero Prefix, which is in no map, if the address has fewer bits
 		if zone, ok := t.zones[prefix]; ok {
 			return Place{topology: t, zone: zone}
 		}
@@ -88,20 +88,20 @@ func (t *Topology) Place(client netip.Addr) Place {
 	return Place{topology: t}
 }
 
-// Place is where a client is. The zero value is nowhere, and prefers nothing.
+// Place is the location of a client. The zero value is unknown.
 type Place struct {
 	topology *Topology
 	zone     string // empty if unknown
 }
 
-// Known reports whether the location of the client is known. Otherwise no endpoint is nearer than another.
+// Known reports whether a topology has located the client. Otherwise no endpoint is nearer than another.
 func (p Place) Known() bool { return p.topology != nil }
 
 // tiers is the number of tiers.
 const tiers = 4
 
-// Tier is how far from the client the endpoints of a zone are, in the local cluster or another: 0 is the nearest. A client
-// that is in no zone prefers its cluster.
+// Tier returns the distance from the client to the endpoints of a zone; local means in the local cluster. 0 is the
+// nearest. A client without a zone prefers the local cluster.
 func (p Place) Tier(prefer Preference, local bool, zone string) uint16 {
 	if prefer == PreferCluster || p.zone == "" {
 		if local {

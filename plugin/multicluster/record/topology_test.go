@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPlaces compares places with a look at each prefix, whatever the order of nodes is.
+// TestPlaces compares Place with a search of all prefixes. The order of nodes does not matter.
 func TestPlaces(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -17,12 +17,12 @@ const zone = recordtest.Zone
 
 var config = &record.Config{Zones: []string{zone}, Cluster: "east", TTL: 5}
 
-// ask looks a name up, for a client that can take all. The records of an endpoint with several ports need not come together.
+// ask queries a name for a client without limits. It ignores the order of records.
 func ask(snapshot *record.Index, qname string, qtype uint16) record.Answer {
 	return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Client: record.Client{Size: 1 << 30, Point: 1}})
 }
 
-// text is the text of records, sorted.
+// text returns the text of records, sorted.
 func text(records []dns.RR) []string {
 	lines := make([]string, len(records))
 	for i, rr := range records {
@@ -32,7 +32,7 @@ func text(records []dns.RR) []string {
 	return lines
 }
 
-// walk is all records of the zone.
+// walk returns all records of the zone.
 func walk(snapshot *record.Index) (records []dns.RR) {
 	_, all := snapshot.Snapshot(0)
 	for service := range all {
@@ -41,7 +41,7 @@ func walk(snapshot *record.Index) (records []dns.RR) {
 	return records
 }
 
-// checkZone holds what queries answer against what a transfer has.
+// checkZone compares the answers to queries with the records of a transfer.
 func checkZone(t *testing.T, snapshot *record.Index) {
 	t.Helper()
 	records := walk(snapshot)
@@ -72,7 +72,7 @@ func checkZone(t *testing.T, snapshot *record.Index) {
 			t.Errorf("%s has records twice: %q", question.String(), want)
 		}
 		checkExtra(t, sets, reply)
-		// A plugin that appends to a section must not write into records that others have.
+		// A plugin that appends to a section must not write into shared records.
 		for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.State().SOA(0)} {
 			if len(section) != cap(section) {
 				t.Errorf("%s: %d records in a slice of %d", question.String(), len(section), cap(section))
@@ -91,7 +91,7 @@ func checkZone(t *testing.T, snapshot *record.Index) {
 	}
 }
 
-// checkExtra holds the additional records against the sets.
+// checkExtra compares the additional records with the record sets of the targets.
 func checkExtra(t *testing.T, sets map[dns.Question][]dns.RR, reply record.Answer) {
 	t.Helper()
 	var want []string
@@ -112,7 +112,7 @@ func checkExtra(t *testing.T, sets map[dns.Question][]dns.RR, reply record.Answe
 	}
 }
 
-// checkName holds a name against what DNS and Kubernetes allow.
+// checkName checks a name against the rules of DNS and Kubernetes.
 func checkName(t *testing.T, qname string) {
 	t.Helper()
 	if len(qname) > 254 {
@@ -129,17 +129,17 @@ func checkName(t *testing.T, qname string) {
 	}
 }
 
-// snapshotOf publishes a service.
+// snapshotOf returns an index with the service.
 func snapshotOf(service *record.Service) *record.Index {
 	x := record.NewIndex(config)
 	x.Update(1, services{service.Import.Key: service})
 	return x
 }
 
-// services are new states by keys; nil is one that is gone.
+// services are new states by key; nil removes a service.
 type services = map[string]*record.Service
 
-// update publishes changes and reports whether the serial moved.
+// update publishes changes and reports whether the serial changed.
 func update(x *record.Index, now uint32, changes services) (moved bool) {
 	before := x.State()
 	x.Update(now, changes)

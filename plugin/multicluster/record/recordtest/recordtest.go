@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recordtest has services in few words, for tests. What it cannot read panics.
+// Package recordtest builds services from short texts, for tests. It panics on invalid text.
 package recordtest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// Build makes the service of namespace demo with a name, of the YAML of its import and of slices.
+// Build returns the service with this name in namespace demo. raw is the YAML of the import's spec.
 func Build(config *record.Config, name, raw string, endpointSlices ...*discoveryv1.EndpointSlice) *record.Service {
 	imported := new(mcsv1beta1.ServiceImport)
 	Unmarshal(raw, imported)
@@ -27,10 +27,10 @@ func Build(config *record.Config, name, raw string, endpointSlices ...*discovery
 	return record.Build(config, record.FromServiceImport(imported), all)
 }
 
-// Zone is the zone that Ask asks in.
+// Zone is the zone in which Ask asks.
 const Zone = "clusterset.local."
 
-// Ask answers a question for a name in the zone, as the plugin does: its client counts if the service says so.
+// Ask answers a question for a name in Zone, as the plugin does: it uses the client only if the service limits its answers.
 func Ask(x *record.Index, q record.Question) record.Answer {
 	client := q.Client
 	q.Client = record.Client{}
@@ -51,18 +51,18 @@ func Unmarshal(text string, into any) {
 	}
 }
 
-// SQL is the spec of a headless import with the port of Slice.
+// SQL is the spec of a headless import with the default port of Slice.
 const SQL = "{type: Headless, ports: [{name: sql, port: 5432}]}"
 
-// Headless is the YAML of the spec of a headless import with ports, as for Ports.
+// Headless returns the YAML of the spec of a headless import. ports is a text for Ports.
 func Headless(ports string) string { return "{type: Headless, ports: " + Ports(ports) + "}" }
 
-// ClusterSetIP is the YAML of the spec of another import, with IPs and with ports, as for Ports.
+// ClusterSetIP returns the YAML of the spec of a ClusterSetIP import with these IPs. ports is a text for Ports.
 func ClusterSetIP(ips, ports string) string {
 	return "{type: ClusterSetIP, ips: [" + strings.Join(strings.Fields(ips), ", ") + "], ports: " + Ports(ports) + "}"
 }
 
-// Ports is the YAML of ports: "name=number/protocol", of which each may be missing.
+// Ports returns the YAML of ports from texts "name=number/protocol". Each part is optional.
 func Ports(text string) string {
 	var all []string
 	for port := range strings.FieldsSeq(text) {
@@ -79,9 +79,9 @@ func Ports(text string) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// Slice is a slice of a cluster: its id, then the annotation of SRV answers, if any, its ports in brackets if they are not
-// that of sql, as for Ports, and after ": " endpoints. These are addresses or names below example.org, with "!" before those that are not ready and say no more, "~"
-// before those that serve and terminate, "/" before a hostname and "@" before a zone.
+// Slice returns a slice from "<cluster> [<AnnotationSRV>][<ports>]: <endpoints>". The annotation is optional; without
+// ports in brackets, the slice has the port of SQL. An endpoint is an address or a name below example.org. "!" before
+// it means not ready, "~" serving and terminating; "/" precedes a hostname and "@" a zone.
 func Slice(text string) *discoveryv1.EndpointSlice {
 	cluster, endpoints, _ := strings.Cut(text, ": ")
 	ports := "sql=5432"
@@ -120,7 +120,7 @@ func Slice(text string) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// Slices are several slices, with "; " between them.
+// Slices returns several slices, separated by "; ".
 func Slices(text string) (all []*discoveryv1.EndpointSlice) {
 	for each := range strings.SplitSeq(text, "; ") {
 		if text != "" {
@@ -130,8 +130,8 @@ func Slices(text string) (all []*discoveryv1.EndpointSlice) {
 	return all
 }
 
-// Many are the slices of so many endpoints in each of two clusters, of both families if dual is set. Those of east, and all
-// if dual, have hostnames.
+// Many returns the slices of count endpoints in each of two clusters, with both families if dual is set. The endpoints
+// in east have hostnames; with dual, all do.
 func Many(count int, dual bool) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 	for c, cluster := range []string{"east", "west"} {
