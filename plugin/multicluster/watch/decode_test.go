@@ -16,7 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// TestAnImportIsDecoded: DNS needs the spec and some metadata. Go's types cannot decode the time in the status.
+// TestAnImportIsDecoded: DNS needs only the spec and some metadata. Go's types cannot decode the time in the status.
 func TestAnImportIsDecoded(t *testing.T) {
 	const known = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":"demo","resourceVersion":"7",
 		"labels":{"a":"b"},"annotations":{"clusterset-dns.github.io/prefer":"cluster"},"uid":"1","creationTimestamp":"2026-01-01T00:00:00Z"},

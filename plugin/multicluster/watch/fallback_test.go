@@ -65,7 +65,7 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	without.expect(t, "web", "without the options", "")
 }
 
-// mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
+// mirrored returns a slice that Kubernetes mirrors from the Endpoints object of a Service.
 func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
 	raw := sliceOf(name, "", "", addresses...)
 	raw.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: record.MirroredBy}

@@ -17,10 +17,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// bench is a source without an API server: tests put objects into its stores.
+// bench is a source without an API server. Tests put objects into its stores.
 type bench struct {
 	*Source
-	clock                       time.Time // a pause later after each publication
+	clock                       time.Time // advances by pause after each publication
 	imports, slices, namespaces *store
 }
 
@@ -37,10 +37,10 @@ func newBench(tb testing.TB, options Options) *bench {
 	return b
 }
 
-// storeOf is a store that the source does not wait for.
+// storeOf returns a store for which the source does not wait.
 func (s *Source) storeOf(resource Resource) *store { return &store{Source: s, resource: resource} }
 
-// list lists what was put in up to now as all there is.
+// list marks the initial lists as complete.
 func (b *bench) list() {
 	b.mu.Lock()
 	b.imports.note(false)
@@ -49,7 +49,7 @@ func (b *bench) list() {
 	b.drain()
 }
 
-// drain publishes what changed, and returns how often it had to.
+// drain publishes all changes, and returns the number of publications.
 func (b *bench) drain() (times int) {
 	for {
 		select {
@@ -63,7 +63,7 @@ func (b *bench) drain() (times int) {
 	}
 }
 
-// expect publishes what changed, and compares the answer for a service.
+// expect publishes all changes, and compares the answer for a service.
 func (b *bench) expect(t *testing.T, service, when, want string) {
 	t.Helper()
 	b.drain()
@@ -72,7 +72,7 @@ func (b *bench) expect(t *testing.T, service, when, want string) {
 	}
 }
 
-// after expects an answer for a service after a change of an object.
+// after compares the answer for a service after a change of an object.
 func (b *bench) after(t *testing.T, changed error, service, when, want string) {
 	t.Helper()
 	put(t, changed)

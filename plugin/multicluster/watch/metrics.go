@@ -39,8 +39,8 @@ var (
 		NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
 		Help:                        "Time from a change of endpoints to the answer that has it, by service kind.",
 	}, []string{"service_kind"})
-	// programming has its histograms, for headless services and others. The kinds are those of the kubernetes plugin. Slices
-	// whose cause is known come of a Service with a selector.
+	// programming has the histograms by Headless. The kinds are named as in the kubernetes plugin. Slices with a known
+	// cause belong to a Service with a selector.
 	programming = map[bool]prometheus.Observer{
 		true:  programmingDuration.WithLabelValues("headless_with_selector"),
 		false: programmingDuration.WithLabelValues("cluster_ip"),
@@ -51,12 +51,12 @@ func gauge(name, help, label string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, name), help, []string{label}, nil)
 }
 
-// gauges are computed of all sources that Open returned. Of several watches of a resource the worst one counts.
+// gauges are computed from all sources that Open returned. If several watches have the same resource, the worst value counts.
 type gauges struct{}
 
 func init() { prometheus.MustRegister(gauges{}) }
 
-// Describe describes nothing: without sources there are no gauges.
+// Describe sends no descriptions, because without sources there are no gauges.
 func (gauges) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -101,7 +101,7 @@ func (gauges) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// report counts and logs what keeps a resource from being watched, at most once a minute.
+// report counts a failed list or watch, and logs it at most once a minute.
 func (s *store) report(err error) {
 	reason := reasonOf(err)
 	watchErrors.WithLabelValues(string(s.resource), reason).Inc()
@@ -111,7 +111,7 @@ func (s *store) report(err error) {
 	}
 	s.failed.Do(func() {
 		switch reason {
-		case "expired": // an old watch ends like this, and the next list begins a new one
+		case "expired": // a watch ends with this error when its version is too old; the reflector then lists again
 		case "not_found":
 			log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
 		case "forbidden":
@@ -123,7 +123,7 @@ func (s *store) report(err error) {
 	})
 }
 
-// reasonOf is why a list or a watch failed, as one of a few words.
+// reasonOf returns why a list or a watch failed, as the value of a metric label.
 func reasonOf(err error) string {
 	switch {
 	case apierrors.IsNotFound(err):

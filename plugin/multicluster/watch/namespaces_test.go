@@ -22,7 +22,7 @@ func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b.after(t, demo.Replace(nil, "3"), "web", "after its namespace was listed without it", "")
 }
 
-// TestWhatIsWatched: many namespaces are watched together.
+// TestWhatIsWatched: more than maxNamespaces namespaces are watched together.
 func TestWhatIsWatched(t *testing.T) {
 	var many []string
 	for i := range maxNamespaces {
@@ -31,7 +31,7 @@ func TestWhatIsWatched(t *testing.T) {
 	each := "serviceimports/" + strings.Join(many, " serviceimports/")
 	for _, test := range []struct {
 		options Options
-		want    string // each with its namespace, and "?" if it is optional
+		want    string // resources with their namespaces; "?" means optional
 	}{
 		{Options{}, "serviceimports/ endpointslices/"},
 		{Options{NoEndpoints: true, FallbackServices: true}, "serviceimports/ services/?"},

@@ -29,8 +29,8 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 	return raw
 }
 
-// TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in
-// 2.
+// TestNodesTellWhereClientsAre adds, changes and removes nodes. Addresses of endpoints end in 1 in zone a, and in 2 in
+// zone b.
 func TestNodesTellWhereClientsAre(t *testing.T) {
 	b := newBench(t, Options{Nodes: true})
 	nodes := b.storeOf(Nodes)

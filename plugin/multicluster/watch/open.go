@@ -21,39 +21,39 @@ import (
 
 // Options select what to watch.
 type Options struct {
-	// Kubeconfig is the path of a kubeconfig file; empty means the service account of the pod this runs in.
+	// Kubeconfig is the path of a kubeconfig file; empty means the service account of the pod.
 	Kubeconfig string
-	// Context is that of the kubeconfig; empty means its current one.
+	// Context is a context of the kubeconfig; empty means its current context.
 	Context string
-	// Namespaces are the only ones to serve; none means all. Up to 32 are watched each on its own, so that rights in
-	// them suffice, and more by watches of all namespaces.
+	// Namespaces are the namespaces to serve; empty means all. Each of up to 32 namespaces is watched separately, so
+	// rights in these namespaces suffice. Beyond 32, one watch covers all namespaces.
 	Namespaces []string
 	// NamespaceLabels is a label selector of the namespaces to serve; empty means all.
 	NamespaceLabels string
 	// Labels is a label selector of the ServiceImports to serve; empty means all.
 	Labels string
-	// Imports are the ServiceImports to serve, each once: ServiceImports or GKEServiceImports or both; none means
-	// ServiceImports. Of several the first is waited for, and others that the API server does not have are no reason to
-	// wait. Where both have an import of the same name, that of ServiceImports counts.
+	// Imports are the distinct kinds of ServiceImports to serve, ServiceImports or GKEServiceImports; empty means
+	// ServiceImports. The source waits for the first kind, and for the second unless it is missing or forbidden. If
+	// both have an import of the same name, ServiceImports takes precedence.
 	Imports []Resource
-	// FallbackServices and FallbackEndpoints are sources of addresses for ClusterSetIP imports without usable spec.ips:
-	// the Services behind them, then their EndpointSlices.
+	// FallbackServices and FallbackEndpoints find addresses for ClusterSetIP imports without usable spec.ips: in the
+	// Services behind the imports, then in their EndpointSlices.
 	FallbackServices, FallbackEndpoints bool
-	// NoEndpoints leaves EndpointSlices alone.
+	// NoEndpoints disables the watch of EndpointSlices.
 	NoEndpoints bool
-	// TopologyZones asks for the zones of endpoints, and Nodes also for those of clients.
+	// TopologyZones keeps the zones of endpoints. Nodes also watches Nodes, for the zones of clients.
 	TopologyZones, Nodes bool
 }
 
 // The API groups that have ServiceImports.
 const (
-	// GroupMCS is that of the Multi-Cluster Services API (KEP-1645).
+	// GroupMCS is the group of the Multi-Cluster Services API (KEP-1645).
 	GroupMCS = mcsv1beta1.GroupName
-	// GroupGKE is that of Google Kubernetes Engine.
+	// GroupGKE is the group of Google Kubernetes Engine.
 	GroupGKE = "net.gke.io"
 )
 
-// imports are the ServiceImports to serve, in the order of the options.
+// imports returns the kinds of ServiceImports to serve, in the order of the options.
 func (o Options) imports() []Resource {
 	if len(o.Imports) == 0 {
 		return []Resource{ServiceImports}
@@ -61,10 +61,10 @@ func (o Options) imports() []Resource {
 	return o.Imports
 }
 
-// maxNamespaces is up to how many namespaces are watched each on its own: each is a list and a watch for each resource.
+// maxNamespaces is the most namespaces that are watched separately: each costs a list and a watch per resource.
 const maxNamespaces = 32
 
-// watchedNamespaces returns the namespaces with a watch each, or the empty one for all.
+// watchedNamespaces returns the namespaces to watch separately, or the empty namespace for a watch of all.
 func (o Options) watchedNamespaces() []string {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	if len(namespaces) == 0 || len(namespaces) > maxNamespaces {
@@ -73,7 +73,7 @@ func (o Options) watchedNamespaces() []string {
 	return namespaces
 }
 
-// Load reads the credentials that the options name, so that invalid ones are reported before anything starts.
+// Load returns the client configuration that the options select, so that an invalid one is reported before anything starts.
 func (o Options) Load() (*rest.Config, error) {
 	if o.Kubeconfig == "" {
 		config, err := rest.InClusterConfig()
@@ -95,7 +95,7 @@ func (o Options) Load() (*rest.Config, error) {
 	return config, nil
 }
 
-// key identifies what the options result in: equal keys mean equal watches.
+// key identifies the watch: equal keys mean equal watches.
 func (o Options) key() (string, error) {
 	content := []byte{}
 	if o.Kubeconfig != "" {
@@ -107,14 +107,14 @@ func (o Options) key() (string, error) {
 	return fmt.Sprintf("%#v %x", o, sha256.Sum256(content)), nil
 }
 
-// sources are the running sources. Server blocks that want the same share one, and a reload keeps it.
+// sources are the running sources by key. Server blocks with the same key share a source, and a reload keeps it.
 var sources = struct {
 	sync.Mutex
 	byKey map[string]*Source
 }{byKey: make(map[string]*Source)}
 
-// Open returns the source for the options and the configuration of the index, for a user until the context ends. Users of
-// equal ones, and equal content of the kubeconfig, share one. It ends with the last user.
+// Open returns the source for the options, the content of the kubeconfig and the configuration of the index. Users with
+// the same values share a source. A user leaves when its context ends, and the source stops when the last user leaves.
 func Open(ctx context.Context, options Options, config *record.Config) (*Source, error) {
 	key, err := options.key()
 	if err != nil {
@@ -144,7 +144,7 @@ func Open(ctx context.Context, options Options, config *record.Config) (*Source,
 	return s, nil
 }
 
-// Share adds a user to a source that Open returned, until the context ends. It reports whether the source has not ended.
+// Share adds a user to a source that Open returned, until the context ends. It returns false if the source has stopped.
 func (s *Source) Share(ctx context.Context) bool {
 	sources.Lock()
 	defer sources.Unlock()
@@ -155,7 +155,7 @@ func (s *Source) Share(ctx context.Context) bool {
 	return true
 }
 
-// use adds a user. The lock of sources is held.
+// use adds a user. The caller holds the lock of sources.
 func (s *Source) use(ctx context.Context) {
 	s.users++
 	context.AfterFunc(ctx, func() {

@@ -12,8 +12,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// TestAServiceIsPublishedAtOnceAndThenTenTimesASecond: also after one attempt of each watch was refused, as by an API server
-// behind a load balancer that restarts. The next attempts continue the watches and list nothing.
+// TestAServiceIsPublishedAtOnceAndThenTenTimesASecond, even after one attempt of each watch was refused, as by an API
+// server that restarts behind a load balancer. The next attempts resume the watches without a list.
 func TestAServiceIsPublishedAtOnceAndThenTenTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})

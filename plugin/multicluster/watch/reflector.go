@@ -31,15 +31,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// clients ask one API server.
+// clients are the clients of one API server.
 type clients struct {
 	discovery *discoveryv1client.DiscoveryV1Client
 	core      *corev1client.CoreV1Client
 	imports   dynamic.Interface
 }
 
-// importVersions are the versions of the ServiceImport APIs, the preferred first. What DNS needs of them is the same in
-// all: in both of mcs-api (v0.5.2), and in Google's, which is an older form of it.
+// importVersions are the served versions of the ServiceImport APIs, in order of preference. The fields that DNS needs
+// are the same in both versions of mcs-api (v0.5.2) and in GKE's, which is an older form.
 var importVersions = map[Resource][]schema.GroupVersion{
 	ServiceImports:    {{Group: GroupMCS, Version: "v1beta1"}, {Group: GroupMCS, Version: "v1alpha1"}},
 	GKEServiceImports: {{Group: GroupGKE, Version: "v1"}},
@@ -47,9 +47,9 @@ var importVersions = map[Resource][]schema.GroupVersion{
 
 func newClients(config *rest.Config) (*clients, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{}      // about deprecated versions, which are known
-	config.DisableCompression = true               // as Kubernetes' own components do: it costs more than it saves
-	config.QPS, config.Burst = 50, 3*maxNamespaces // a start is up to three requests for each namespace and resource
+	config.WarningHandler = rest.NoWarnings{}      // hides deprecation warnings: the older versions are used on purpose
+	config.DisableCompression = true               // as in Kubernetes' own components: compression costs more than it saves
+	config.QPS, config.Burst = 50, 3*maxNamespaces // a start makes up to three requests per namespace and resource
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
@@ -70,8 +70,8 @@ func newClients(config *rest.Config) (*clients, error) {
 	return c, nil
 }
 
-// listImports asks for ServiceImports with the version that was served last, and with the others if that one is not
-// served. It is for one reflector, which asks one thing at a time.
+// listImports lists and watches ServiceImports in the version that the API server served last, or else in the other
+// versions. Only one reflector may use the result, because requests must not run in parallel.
 func (c *clients) listImports(resource Resource, namespace, labels string) *cache.ListWatch {
 	versions := importVersions[resource]
 	served := 0
@@ -106,24 +106,24 @@ func (c *clients) listImports(resource Resource, namespace, labels string) *cach
 	}
 }
 
-// Label selectors of EndpointSlices. None matches both.
+// Label selectors of EndpointSlices. No slice matches both.
 const (
 	withServiceName = mcsv1beta1.LabelServiceName
 	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + record.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
 )
 
-// servicesWithIP is a field selector that leaves headless Services out: they have no address.
+// servicesWithIP is a field selector that excludes headless Services, which have no address.
 const servicesWithIP = "spec.clusterIP!=None"
 
-// list asks for the objects of a resource, in one namespace or in all, that labels and fields select.
+// list lists and watches the objects of a resource that labels and fields select, in one namespace or in all.
 func list(from rest.Interface, resource, namespace, labels, fields string) *cache.ListWatch {
 	return cache.NewFilteredListWatchFromClient(from, resource, namespace, func(options *metav1.ListOptions) {
 		options.LabelSelector, options.FieldSelector = labels, fields
 	})
 }
 
-// retry is the backoff between two attempts to list or watch a resource. It never exceeds 3 s: the resources are read
-// again independently after an outage, and in between an answer can combine a new import with old slices.
+// retry is the backoff between attempts to list or watch a resource. It never exceeds 3 s: after an outage each
+// resource recovers separately, and until all have, an answer may combine a new import with old slices.
 var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 2 * time.Second}
 
 // errClosed is the error of a watch whose connection ended before a response, which client-go reports as an empty
@@ -133,13 +133,13 @@ var errClosed = errors.New("the connection was closed before the API server answ
 // emptyWatch is the type of such a watch.
 var emptyWatch = reflect.TypeOf(apiwatch.NewEmptyWatch())
 
-// errBroken makes a reflector list again after a watch that did not end at its timeout, although a watch could go on from
-// its last resourceVersion. If etcd was restored from a backup in between, that version is ahead of it, and the watch
-// would send nothing until etcd is as far.
+// errBroken makes a reflector list again after a watch that did not end at its timeout. A watch could resume at the
+// last resourceVersion, but if etcd was restored from a backup meanwhile, that version is in the future, and the watch
+// would send nothing until etcd reaches it.
 var errBroken = apierrors.NewResourceExpired("the last watch broke")
 
-// slack is how long before or after its timeout a watch may be opened again, and its end still counts as that timeout. It
-// is shorter than a restore of etcd, and than what it takes to notice that a connection is lost.
+// slack is how far from the expected timeout a watch may end and still count as timed out. It is shorter than a restore
+// of etcd, and shorter than the time to notice a lost connection.
 const slack = 5 * time.Second
 
 // reflectors returns the reflectors that the options need.
@@ -174,10 +174,10 @@ func (s *Source) reflectors(c *clients) (all []*cache.Reflector) {
 	return all
 }
 
-// reflector keeps the store like the API server's objects.
+// reflector returns a reflector that keeps the store equal to the API server's objects.
 func (s *store) reflector(example runtime.Object, from *cache.ListWatch) *cache.Reflector {
-	// The watch since the last list ends by itself between these times: the API server's begins when it accepts the watch. A
-	// reflector opens one at a time.
+	// The timeout of the last watch is between early and late: it starts when the API server accepts the watch. A
+	// reflector opens one watch at a time.
 	var early, late time.Time
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -197,8 +197,8 @@ func (s *store) reflector(example runtime.Object, from *cache.ListWatch) *cache.
 				s.asked(errClosed)
 				return w, nil
 			case options.SendInitialEvents != nil && apierrors.IsInvalid(err):
-				// Kubernetes before 1.32, and later ones without the feature gate WatchList, do not stream lists. The
-				// reflector then lists, which is no failure.
+				// Kubernetes before 1.32, and later versions without the feature gate WatchList, do not stream lists.
+				// The reflector then lists instead, so this is not a failure.
 			default:
 				s.asked(err)
 			}
@@ -207,12 +207,12 @@ func (s *store) reflector(example runtime.Object, from *cache.ListWatch) *cache.
 				timeout := time.Duration(*options.TimeoutSeconds) * time.Second
 				early, late = begun.Add(timeout), time.Now().Add(timeout)
 			case apierrors.IsTooManyRequests(err) && !late.IsZero():
-				late = time.Now() // a list would be more work for an API server that has too much
+				late = time.Now() // do not list: that would load an overloaded API server even more
 			}
 			return w, err
 		},
 	}
-	logger := logr.Discard() // failures are logged as the source sees them
+	logger := logr.Discard() // report logs failures
 	backoff := retry
 	return cache.NewReflectorWithOptions(listWatch, example, s,
 		cache.ReflectorOptions{Name: string(s.resource), Logger: &logger, Backoff: &backoff})

@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// kubernetes#135583: API servers without the feature gate WatchList refuse a watch that asks for the initial events.
-// One that closes the connection instead, as a load balancer without a backend does, is not.
+// kubernetes#135583: API servers without the feature gate WatchList refuse a watch that asks for initial events: they
+// are healthy. A server that closes the connection instead, as a load balancer without a backend does, is not.
 func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 	for name, test := range map[string]struct {
 		refuses func(metav1.ListOptions) bool
-		closes  bool   // connections, before an answer
-		reason  string // of failures, and their number
+		closes  bool   // the connection before a response
+		reason  string // of failures, with their number
 		fails   float64
 	}{
 		"without WatchList":   {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, false, "refused", 0},
@@ -61,7 +61,7 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 	}
 }
 
-// follow runs a reflector of imports, of which there are none, for a time. It returns how often it lists.
+// follow runs a reflector of imports, of which there are none, for this long. It returns the number of lists.
 func (b *bench) follow(t *testing.T, during time.Duration, watch func(metav1.ListOptions) (apiwatch.Interface, error)) (lists int) {
 	r := b.imports.reflector(new(unstructured.Unstructured), &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -81,15 +81,15 @@ func (b *bench) follow(t *testing.T, during time.Duration, watch func(metav1.Lis
 	return lists
 }
 
-// TestListsAndWatches: a watch that ends by itself is opened again. What ended one before or long after that is unknown, and
-// etcd may have been restored from a backup meanwhile, so a list comes first. A list after a stream of initial events that
-// broke off is enough.
+// TestListsAndWatches: after a watch timed out, the next watch resumes. After a watch that ended long before or after
+// its timeout, the reflector lists, because etcd may have been restored from a backup meanwhile. After a broken stream
+// of initial events, one list suffices.
 func TestListsAndWatches(t *testing.T) {
 	for name, test := range map[string]struct {
-		streams        bool          // initial events, and breaks off
-		accepted       time.Duration // after its request the first watch
-		ends           time.Duration // after its timeout the first watch ends
-		refused        int           // times the next watch
+		streams        bool          // the server streams initial events, and breaks off
+		accepted       time.Duration // delay until the first watch is accepted
+		ends           time.Duration // end of the first watch, relative to its timeout
+		refused        int           // how often the next watch is refused
 		lists, watches int
 	}{
 		"it breaks":                  {false, 0, -time.Minute, 0, 2, 2},
@@ -125,8 +125,8 @@ func TestListsAndWatches(t *testing.T) {
 	}
 }
 
-// TestWhatIsWaitedFor: an API server says "forbidden" of a group that it does not have, too, to an account without rights on
-// it. What is settled is synced, or refused: that can last.
+// TestWhatIsWaitedFor: for a missing group, an API server answers "forbidden" to an account without rights on it. A
+// source settles when it is synced, or when the API server refuses, because that may never change.
 func TestWhatIsWaitedFor(t *testing.T) {
 	of := schema.GroupResource{Resource: "endpointslices"}
 	for name, test := range map[string]struct {

@@ -12,26 +12,26 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// This file has what services are built from, by service, and which of them changed.
+// This file holds the objects of each service, and the set of services that changed.
 
-// service has the objects of one service, or the mirrored slices of a Service: those with its key, see item. It is kept
-// until the publisher has seen that it has none.
+// service has the objects with one key: of a service, or the mirrored slices of a Service (see item). It is deleted
+// after the publisher has seen it empty.
 type service struct {
 	key, namespace string
 	imported       *record.Import // of ServiceImports
-	other          *record.Import // of GKEServiceImports: counts if there is none of the former
+	other          *record.Import // of GKEServiceImports: used if imported is nil
 	slices         []*record.Endpoints
 	built          time.Time // when it was built last
 }
 
-// current is the import that counts, or nil.
+// current returns the import that takes precedence, or nil.
 func (of *service) current() *record.Import { return cmp.Or(of.imported, of.other) }
 
 // empty reports whether it has no objects.
 func (of *service) empty() bool { return of.current() == nil && len(of.slices) == 0 }
 
-// set puts an object in the place of its last state; nil removes it. It reports whether that changed anything. The lock
-// is held.
+// set replaces the last state of an object; nil removes it. It reports whether what DNS needs changed. The caller holds
+// the lock.
 func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 	objects := s.objects[resource]
 	if objects == nil {
@@ -41,7 +41,7 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 	before := objects[id]
 	if before.equal(after) {
 		if before != nil {
-			before.cause = after.cause // what it caused is nothing that DNS shows
+			before.cause = after.cause // the change behind this cause has no effect on DNS
 		}
 		return false
 	}
@@ -50,7 +50,7 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 		delete(objects, id)
 	} else {
 		objects[id] = after
-		if before == nil || !before.cause.Equal(after.cause) { // else something else changed the slice
+		if before == nil || !before.cause.Equal(after.cause) { // an unchanged cause belongs to an earlier change
 			cause = after.cause
 		}
 	}
@@ -64,8 +64,8 @@ func (s *Source) set(resource Resource, id string, after *item) (changed bool) {
 	return true
 }
 
-// replace replaces one state of an object by the next in what belongs to its key, which is that of both. Either may be nil.
-// The lock is held.
+// replace replaces one state of an object by the next in the services that it affects. Both have the same key; either
+// may be nil. The caller holds the lock.
 func (s *Source) replace(resource Resource, before, after *item, cause time.Time) {
 	changed := cmp.Or(after, before)
 	key := changed.key
@@ -100,7 +100,7 @@ func (s *Source) replace(resource Resource, before, after *item, cause time.Time
 	}
 }
 
-// service returns the objects of a service. The lock is held.
+// service returns the objects of a service, and creates the entry if necessary. The caller holds the lock.
 func (s *Source) service(key, namespace string) *service {
 	if s.services[namespace] == nil {
 		s.services[namespace] = make(map[string]*service)
@@ -125,14 +125,14 @@ func (of *service) replace(before, after *item) {
 }
 
 // answersSlices reports whether answers for a service depend on its slices: it is headless, or services without
-// endpoints are left out, or its import lacks addresses that its endpoints stand in for. The lock is held.
+// endpoints are left out, or the import takes addresses from them. The caller holds the lock.
 func (s *Source) answersSlices(of *service) bool {
 	imported := of.current()
 	return imported != nil &&
 		(imported.Headless || s.config.IgnoreEmpty || s.options.FallbackEndpoints && imported.LacksAddress())
 }
 
-// touch notes that a service changed. The lock is held.
+// touch marks a service as changed. The caller holds the lock.
 func (s *Source) touch(of *service, cause time.Time) {
 	causes := s.dirty[of]
 	if s.listed() && !cause.IsZero() {
@@ -142,12 +142,12 @@ func (s *Source) touch(of *service, cause time.Time) {
 	s.signal()
 }
 
-// touchNaming notes that a Service changed, or its mirrored slices, for the services whose imports name it. The lock is
-// held.
+// touchNaming marks the services as changed whose imports name a Service that changed, or whose mirrored slices did.
+// The caller holds the lock.
 func (s *Source) touchNaming(key string, cause time.Time) {
 	namespace, name, _ := strings.Cut(key, "/")
 	if !s.listed() {
-		return // then all are published
+		return // the first publication includes all services
 	}
 	for _, of := range s.services[namespace] {
 		if slices.Contains(s.names(of), name) {
@@ -156,20 +156,20 @@ func (s *Source) touchNaming(key string, cause time.Time) {
 	}
 }
 
-// names are the Services whose addresses or mirrored slices the import of a service needs.
+// names returns the Services whose addresses or mirrored slices the import of a service needs.
 func (s *Source) names(of *service) []string {
 	imported := of.current()
 	if imported == nil || !s.options.FallbackServices && (imported != of.other || !imported.Headless && !s.config.IgnoreEmpty) {
-		return nil // no answer depends on them
+		return nil // no answer depends on Services
 	}
 	return imported.DerivedServices()
 }
 
-// pause is how long a service that was published waits with its next change: it is built as a whole each time.
+// pause is the shortest time between two builds of a service, because each build is complete.
 const pause = 100 * time.Millisecond
 
-// take builds the services that changed and need not wait: by key, nil if there is none to serve. It returns what the causes
-// of changes were, also of those that wait. The lock is held.
+// take builds the changed services that need not wait, by key; nil means nothing to serve. It returns the causes of all
+// changes, even of services that wait. The caller holds the lock.
 func (s *Source) take(now time.Time) (changes map[string]*record.Service, causes map[*service][]time.Time) {
 	changes, causes = make(map[string]*record.Service, len(s.dirty)), s.dirty
 	s.dirty = make(map[*service][]time.Time)
@@ -189,7 +189,7 @@ func (s *Source) take(now time.Time) (changes map[string]*record.Service, causes
 	return changes, causes
 }
 
-// build builds a service, or returns nil if there is none to serve. The lock is held.
+// build builds a service, or returns nil if there is nothing to serve. The caller holds the lock.
 func (s *Source) build(of *service) *record.Service {
 	imported, endpoints := of.current(), of.slices
 	if imported == nil ||

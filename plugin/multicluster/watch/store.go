@@ -25,44 +25,44 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// item is the compact form of an object. A reflector's buffer holds items during the first list, so that objects are
-// freed at once.
+// item is the compact form of an object. A reflector buffers items during the first list, so that the objects are freed
+// immediately.
 type item struct {
-	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
+	*metav1.ObjectMeta // noMeta: a reflector calls only GetName and GetNamespace
 	namespace, name    string
-	// key is that of the service that an import or a slice belongs to. The slices that Kubernetes mirrors of Endpoints
-	// belong to their Service, and it has the key namespace/name, with the one slash that no import's key has.
+	// key is the key of the service to which an import or a slice belongs. A slice that Kubernetes mirrors from
+	// Endpoints belongs to a Service, and has the key namespace/name. A single slash occurs in no key of an import.
 	key   string
-	cause time.Time // of the change behind the slice, if known
+	cause time.Time // time of the change behind the slice, if known
 	// content is what DNS needs: a *record.Import, *record.Endpoints or *record.Node, or the []netip.Addr of a Service.
 	content any
-	// undecodable is why an import is left out.
+	// undecodable says why an import is left out.
 	undecodable error
 }
 
 var noMeta = &metav1.ObjectMeta{}
 
-// GetName is the object's name.
+// GetName returns the object's name.
 func (i *item) GetName() string { return i.name }
 
-// GetNamespace is the object's namespace.
+// GetNamespace returns the object's namespace.
 func (i *item) GetNamespace() string { return i.namespace }
 
-// equal reports whether two states of an object give the same answers: what DNS needs of it is the same, as in most changes
-// of a node, which are signs of its life. Either may be nil.
+// equal reports whether two states of an object give the same answers. Most updates of a Node are heartbeats and equal.
+// Either may be nil.
 func (i *item) equal(other *item) bool {
 	if i == nil || other == nil {
 		return i == other
 	}
 	same := *other
-	same.cause = i.cause // it caused nothing that DNS shows
+	same.cause = i.cause // ignored: the cause of a change without effect on DNS
 	return reflect.DeepEqual(*i, same)
 }
 
 // objectID identifies an object of a resource.
 func objectID(namespace, name string) string { return namespace + "/" + name }
 
-// item converts an object, unless it is an item already. A reflector checks the types of objects.
+// item converts an object, unless it is an item already. The reflector has checked the type.
 func (s *store) item(from any) *item {
 	if i, ok := from.(*item); ok {
 		return i
@@ -88,9 +88,9 @@ func (s *store) item(from any) *item {
 	return i
 }
 
-// decodeImport reads the spec of an import, and what DNS needs of its metadata, in any of the versions: it is the same
-// in all. The schema of a CRD accepts what Go's types do not. Such an object must not fail the list or the watch that it
-// is in: the error says why it is left out.
+// decodeImport decodes the spec of an import, and the metadata that DNS needs, which are the same in all versions. The
+// schema of a CRD accepts values that Go's types do not. Such an object must not fail the whole list or watch: it is
+// left out, with the error as the reason.
 func decodeImport(from *unstructured.Unstructured) (*record.Import, error) {
 	imported := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
 		Name: from.GetName(), Namespace: from.GetNamespace(), Labels: from.GetLabels(), Annotations: from.GetAnnotations(),
@@ -102,11 +102,11 @@ func decodeImport(from *unstructured.Unstructured) (*record.Import, error) {
 	return record.FromServiceImport(imported), nil
 }
 
-// annotationTriggerTime is what clusterset-controller writes in place of Kubernetes' key, which kube-proxy reads too.
+// annotationTriggerTime replaces Kubernetes' annotation in clusterset-controller's slices: kube-proxy reads Kubernetes' one.
 const annotationTriggerTime = "clusterset-dns.github.io/last-change-trigger-time"
 
-// causeOf is when the change that caused the slice's present state happened: the controller that wrote the slice, or
-// the one that copied it, says so. It is zero if none does.
+// causeOf returns the time of the change that caused the slice's current state, as the controller that wrote or copied
+// the slice recorded it. It is zero if unknown.
 func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 	text := cmp.Or(slice.Annotations[annotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	cause, err := time.Parse(time.RFC3339Nano, text)
@@ -116,16 +116,16 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 	return cause
 }
 
-// store puts what one reflector gets into the source: a resource in one namespace, or in all if the namespace is empty.
+// store is the part of a source that one reflector fills: a resource in one namespace, or in all if the namespace is empty.
 type store struct {
 	*Source
 	resource  Resource
 	namespace string
-	optional  bool // nothing waits for it if it is missing or forbidden
+	optional  bool // a missing or forbidden resource delays nothing
 
 	failed    rate.Sometimes // limits the log
-	healthy   bool           // the API server accepted the last list or watch; the lock of the source guards this and the next
-	confirmed time.Time      // of the last list, event or bookmark; bookmarks come every minute or two
+	healthy   bool           // the API server accepted the last list or watch; guarded, like confirmed, by the source's lock
+	confirmed time.Time      // time of the last list, event or bookmark; bookmarks arrive every minute or two
 }
 
 var (
@@ -133,19 +133,19 @@ var (
 	_ cache.ResourceVersionUpdater = (*store)(nil)
 )
 
-// newStore adds a store. Until everything was listed the source waits for it.
+// newStore adds a store to the source, which waits until each store was listed.
 func (s *Source) newStore(resource Resource, namespace string, optional bool) *store {
 	added := &store{Source: s, resource: resource, namespace: namespace, optional: optional}
 	added.failed.Interval = time.Minute
 	s.stores = append(s.stores, added)
-	if resource != Nodes { // names do not wait for what only orders their answers
+	if resource != Nodes { // zones of clients only order answers, so nothing waits for them
 		s.missing[added] = false
 	}
 	return added
 }
 
-// note records that a store that was missing is listed, or refused: the API server has no such resource or forbids to
-// list it. What is listed settles when it is published. The lock is held.
+// note records that a store was listed or, if refused is set, that the API server does not have the resource or forbids
+// listing it. After the last list the publisher settles the source. The caller holds the lock.
 func (s *store) note(refused bool) {
 	if _, ok := s.missing[s]; !ok {
 		return
@@ -160,8 +160,8 @@ func (s *store) note(refused bool) {
 	}
 }
 
-// asked notes how a list or a watch began. Nothing waits for an optional resource that is missing or forbidden. For a
-// missing group an API server answers "forbidden" to clients without rights on it.
+// asked records the result of starting a list or a watch. The source does not wait for an optional resource that is
+// missing or forbidden. For a missing group, an API server answers "forbidden" to clients without rights on it.
 func (s *store) asked(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -182,10 +182,10 @@ func (s *store) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.item(object), nil }
 }
 
-// Add puts an object in.
+// Add stores an object.
 func (s *store) Add(object any) error { return s.Update(object) }
 
-// Update puts an object in, in the place of its last state.
+// Update stores the new state of an object.
 func (s *store) Update(object any) error {
 	i := s.item(object)
 	s.mu.Lock()
@@ -194,7 +194,7 @@ func (s *store) Update(object any) error {
 	return nil
 }
 
-// Delete takes an object out.
+// Delete removes an object.
 func (s *store) Delete(object any) error {
 	i := s.item(object)
 	s.mu.Lock()
@@ -225,23 +225,23 @@ func (s *store) Replace(list []any, _ string) error {
 	return nil
 }
 
-// put puts an object in, unless the operator lists other namespaces. The lock is held.
+// put stores an item unless the operator selected other namespaces. The caller holds the lock.
 func (s *store) put(id string, i *item) {
 	if only := s.options.Namespaces; i.namespace != "" && len(only) > 0 && !slices.Contains(only, i.namespace) {
 		return
 	}
-	i.namespace, i.name, _ = strings.Cut(id, "/") // one string in memory
+	i.namespace, i.name, _ = strings.Cut(id, "/") // both share the memory of id
 	if s.set(s.resource, id, i) && i.undecodable != nil {
 		log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", s.resource, id, i.undecodable)
 	}
 }
 
-// UpdateResourceVersion records a sign of life of the watch. A reflector calls it after each event and bookmark.
+// UpdateResourceVersion records that the watch is alive. A reflector calls it after each event and bookmark.
 func (s *store) UpdateResourceVersion(string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.confirmed = s.now()
 }
 
-// Resync does nothing: nothing is derived but what the source derives.
+// Resync does nothing: nothing else is derived from the store.
 func (s *store) Resync() error { return nil }

@@ -6,11 +6,11 @@
 //
 //	API server ── reflector per store ──► objects (compact, by service) ── services that changed ──► publisher ──► index
 //
-// A store is of a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
-// into the source, in the compact form of package record. The source holds the import and the slices of each service and
-// collects the services that changed. The publisher takes all of them at once, builds and publishes them: while it is busy,
-// changes to the same service are coalesced. A service is published at once, and again after a pause that all changes in
-// between share.
+// A store belongs to one resource, in one namespace or in all. A client-go reflector lists and watches the resource and
+// puts the objects into the source, in the compact form of package record. The source holds the import and the slices
+// of each service and collects the services that changed. The publisher takes all changed services at once, builds and
+// publishes them; meanwhile, further changes to a service are coalesced. A change to a service is published at once,
+// further changes within the pause after it together at its end.
 //
 // Records stay in use while the API server is unreachable. Missing or forbidden resources are retried.
 package watch
@@ -29,19 +29,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// Resource is the plural name of what is watched.
+// Resource is the plural name of a watched resource.
 type Resource string
 
-// The resources. ServiceImports are watched in the groups that the operator lists, Services if they are a fallback,
-// Namespaces if they are selected by label, EndpointSlices unless endpoints are not served, Nodes if zones are
-// preferred.
+// The watched resources. ServiceImports are watched in the groups of the option Imports, Services with
+// FallbackServices, Namespaces if they are selected by label, EndpointSlices unless NoEndpoints is set, Nodes if zones
+// are preferred.
 const (
 	ServiceImports    Resource = "serviceimports"
 	GKEServiceImports Resource = "serviceimports.net.gke.io"
 	EndpointSlices    Resource = "endpointslices"
-	// MirroredEndpointSlices are those that Kubernetes makes of Endpoints objects, unless they are among EndpointSlices.
-	// They are watched if GKEServiceImports and endpoints are: behind an import of GKE is an Endpoints object.
-	// No label of its slices names the import, which names its Service instead.
+	// MirroredEndpointSlices are the slices that Kubernetes mirrors from Endpoints objects and that are not in
+	// EndpointSlices. They are watched with GKEServiceImports, unless NoEndpoints is set: an import of GKE has an
+	// Endpoints object. The slices have no label with the import's name; the import names their Service instead.
 	MirroredEndpointSlices Resource = "endpointslices.mirrored"
 	Services               Resource = "services"
 	Namespaces             Resource = "namespaces"
@@ -58,23 +58,23 @@ type Source struct {
 	synced   chan struct{}
 	settled  chan struct{}
 	settle   func() // closes settled
-	// changed has a value in it while there are changes to publish. Its size of one makes many signals one.
+	// changed holds a value while there are changes to publish. With a buffer of one, signals are coalesced.
 	changed chan struct{}
 
-	users int    // of a source that Open returned; the lock of sources guards it
-	end   func() // called after the last of them
+	users int    // of a source that Open returned; guarded by the lock of sources
+	end   func() // called after the last user has left
 
 	mu       sync.Mutex
 	stores   []*store                       // one for each reflector
-	missing  map[*store]bool                // not listed yet; true if the API server refuses to
+	missing  map[*store]bool                // not listed yet; true if the API server refused the list
 	objects  map[Resource]map[string]*item  // by namespace/name
 	services map[string]map[string]*service // by namespace and key
 	moved    bool                           // a node changed
-	dirty    map[*service][]time.Time       // what the changes' causes were
+	dirty    map[*service][]time.Time       // the causes of the changes
 }
 
-// New returns a source of its own for the API server that rest reaches, whatever Options.Kubeconfig says. It ends with
-// the context.
+// New returns an unshared source for the API server of the rest configuration; it ignores Options.Kubeconfig. The
+// source stops when the context ends.
 func New(ctx context.Context, rest *rest.Config, options Options, config *record.Config) (*Source, error) {
 	clients, err := newClients(rest)
 	if err != nil {
@@ -107,20 +107,20 @@ func newSource(options Options, config *record.Config) *Source {
 	return s
 }
 
-// Index is what the source feeds. It has a state as soon as the source is synced.
+// Index returns the index that the source feeds. It has a state once the source is synced.
 func (s *Source) Index() *record.Index { return s.index }
 
-// Topology is where clients are, as far as known.
+// Topology returns the topology of the nodes that are known.
 func (s *Source) Topology() *record.Topology { return s.topology.Load() }
 
 // Synced is closed once everything was listed and published.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
-// Settled is closed once nothing is to be waited for: the source is synced, or the API server said that all that is
-// missing does not exist or is forbidden, which only an administrator can change.
+// Settled is closed once waiting is useless: the source is synced, or the API server reported all remaining resources
+// as missing or forbidden, which only an administrator can change.
 func (s *Source) Settled() <-chan struct{} { return s.settled }
 
-// Missing are the resources that were not listed yet, sorted.
+// Missing returns the resources that were not listed yet, sorted.
 func (s *Source) Missing() []Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,10 +132,10 @@ func (s *Source) Missing() []Resource {
 	return slices.Compact(resources)
 }
 
-// listed reports whether everything was listed once. The lock is held.
+// listed reports whether every store was listed. The caller holds the lock.
 func (s *Source) listed() bool { return len(s.missing) == 0 }
 
-// signal wakes the publisher once everything was listed. The lock is held.
+// signal wakes the publisher, but only after everything was listed. The caller holds the lock.
 func (s *Source) signal() {
 	if !s.listed() {
 		return
@@ -146,7 +146,7 @@ func (s *Source) signal() {
 	}
 }
 
-// publishAll publishes what changes until the context ends.
+// publishAll publishes changes until the context ends.
 func (s *Source) publishAll(ctx context.Context) {
 	var next <-chan time.Time // while services wait
 	for {
@@ -162,7 +162,7 @@ func (s *Source) publishAll(ctx context.Context) {
 	}
 }
 
-// publish updates the index with the services that changed since the last time. It reports whether some wait.
+// publish updates the index with the services that changed since the last call. It reports whether changed services wait.
 func (s *Source) publish() (waiting bool) {
 	s.mu.Lock()
 	if s.moved {
@@ -182,7 +182,7 @@ func (s *Source) publish() (waiting bool) {
 	}
 	s.index.Update(uint32(s.now().Unix()), changes)
 	if !synced {
-		s.settle() // first: what waits for the sync may ask whether this is settled
+		s.settle() // before synced: a receiver of synced may check settled
 		close(s.synced)
 	}
 	now := s.now()

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// reply is what the index answers to an A query for a service of namespace demo, as text.
+// reply returns the answer of the index to an A query for a service of namespace demo, as text.
 func reply(x *record.Index, service string) string {
 	return replyTo(x, service, record.PreferDefault, record.Client{Size: 65535})
 }
@@ -38,7 +38,7 @@ func replyTo(x *record.Index, service string, prefer record.Preference, client r
 	return strings.Join(all, " ")
 }
 
-// put fails the test where a store does not take an object.
+// put fails the test if a store does not accept an object.
 func put(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -109,17 +109,17 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	}
 	for _, later := range []*discoveryv1.EndpointSlice{
 		caused(ours, 2, sliceOf("a", "db", "east", "10.1.0.2")),
-		caused(kubernetes, 1, sliceOf("b", "web", "east", "10.1.0.3")), // of no answer
+		caused(kubernetes, 1, sliceOf("b", "web", "east", "10.1.0.3")), // not part of an answer
 		caused(kubernetes, 1, sliceOf("a", "db", "east", "10.1.0.3")),
-		caused(ours, 1, sliceOf("a", "db", "west", "10.1.0.3")),          // not caused anew
-		caused(kubernetes, 1, sliceOf("a", "db", "east", "10.1.0.4")),    // nor now
-		caused(kubernetes, 3000, sliceOf("a", "db", "east", "10.1.0.4")), // nothing that DNS shows
-		caused(kubernetes, 3000, sliceOf("a", "db", "east", "10.1.0.5")), // which is not what changed this long after
+		caused(ours, 1, sliceOf("a", "db", "west", "10.1.0.3")),          // with the cause of the last change
+		caused(kubernetes, 1, sliceOf("a", "db", "east", "10.1.0.4")),    // the same again
+		caused(kubernetes, 3000, sliceOf("a", "db", "east", "10.1.0.4")), // without effect on DNS
+		caused(kubernetes, 3000, sliceOf("a", "db", "east", "10.1.0.5")), // the change must not be attributed to this old cause
 	} {
 		put(t, b.slices.Update(later))
 		b.drain()
 	}
-	// Changes of a service that waits are observed once, when they are published.
+	// Causes of a service that waits are observed once, when the service is published.
 	b.clock = b.clock.Add(-pause / 2)
 	put(t, b.slices.Update(caused(ours, 4, sliceOf("a", "db", "east", "10.1.0.6"))))
 	b.drain()
@@ -131,7 +131,7 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	}
 }
 
-// TestGauges: they are of all sources that run. Of several watches of a resource, as of many namespaces, the worst one counts.
+// TestGauges: gauges cover all running sources. If a resource has several watches, as with several namespaces, the worst counts.
 func TestGauges(t *testing.T) {
 	expect := func(when, want string) {
 		t.Helper()
