@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	_ "github.com/coredns/coredns/plugin/dnssec" // with an SDK of a cloud: 90 packages that the first tier does without
+	_ "github.com/coredns/coredns/plugin/dnssec" // pulls in a cloud SDK: 90 packages that the first tier need not compile
 	"github.com/miekg/dns"
 )
 
-// chainsOfManyPackages are chains with plugins that take long to compile.
+// chainsOfManyPackages returns chains with plugins that take long to compile.
 func chainsOfManyPackages(t *testing.T) map[string]string {
 	return map[string]string{"dnssec": "dnssec clusterset.local {\n key file " + signingKey(t) + "\n}\nloadbalance\n"}
 }
 
-// signingKey makes a key of the zone and returns the path of its files, without their suffixes.
+// signingKey makes a key for the zone and returns the path of its files without their suffixes.
 func signingKey(t *testing.T) string {
 	t.Helper()
 	key := &dns.DNSKEY{

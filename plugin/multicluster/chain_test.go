@@ -17,7 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/transfer"
 	"github.com/miekg/dns"
 
-	// The plugins of the Corefiles below, and no more: all of CoreDNS's own are twice as many packages to compile.
+	// Only the plugins of the Corefiles below: all plugins of CoreDNS are twice as many packages to compile.
 	_ "github.com/coredns/coredns/plugin/autopath"
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
@@ -34,7 +34,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/tsig"
 )
 
-// testPlugin is a plugin that puts inChain into the chain of a server that a Corefile makes.
+// testPlugin is a plugin that adds inChain to the plugin chain of a Corefile.
 const testPlugin = "multiclustertest"
 
 var inChain *Multicluster
@@ -70,7 +70,7 @@ func startChain(t *testing.T, m *Multicluster, plugins string) (udp, tcp string)
 	return server.LocalAddr().String(), server.Addr().String()
 }
 
-// shutDown ends the servers of a Corefile.
+// shutDown stops the servers of a Corefile.
 func shutDown(t *testing.T, instance *caddy.Instance) {
 	for _, err := range instance.ShutdownCallbacks() {
 		t.Error(err)
@@ -80,7 +80,7 @@ func shutDown(t *testing.T, instance *caddy.Instance) {
 	}
 }
 
-// manipulators change replies, or keep them.
+// manipulators are plugins that change or cache replies.
 const manipulators = `
 	metadata
 	prometheus 127.0.0.1:0
@@ -134,10 +134,10 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 	}
 }
 
-// patience bounds the wait for an answer.
+// patience limits the wait for an answer.
 const patience = time.Minute
 
-// askAll puts all test cases to a server, in ways that make it do something with the replies.
+// askAll sends all test cases to a server, in turns with DNSSEC, with EDNS, over TCP and over plain UDP.
 func askAll(t *testing.T, udp, tcp string) {
 	for range 3 {
 		for i, tc := range cases {
@@ -156,7 +156,7 @@ func askAll(t *testing.T, udp, tcp string) {
 				t.Errorf("%s: %v", tc.Qname, err)
 				continue
 			}
-			denied := i%4 == 0 && tc.Rcode == dns.RcodeNameError // dnssec denies a name by denying its types
+			denied := i%4 == 0 && tc.Rcode == dns.RcodeNameError // dnssec turns NXDOMAIN into NODATA
 			if reply.Rcode != tc.Rcode && !denied {
 				t.Errorf("%s: %s, want %s", tc.Qname, dns.RcodeToString[reply.Rcode], dns.RcodeToString[tc.Rcode])
 			}
@@ -164,7 +164,7 @@ func askAll(t *testing.T, udp, tcp string) {
 	}
 }
 
-// TestATransferIsWhatQueriesAnswer: limits are for queries. What a client has already it does not get again.
+// TestATransferIsWhatQueriesAnswer: transfers ignore maxAnswers, and IXFR does not resend a zone that the client has.
 func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 	m := newReversePlugin(demo...)
 	_, tcp := startChain(t, m, "transfer {\n to *\n}")
@@ -205,7 +205,7 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 			t.Errorf("%s %s is answered with\n%q\nand transferred as\n%q", tc.Qname, dns.TypeToString[tc.Qtype], want, got)
 		}
 	}
-	if _, err := m.Transfer("example.org.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) { // others are asked
+	if _, err := m.Transfer("example.org.", 0); !errors.Is(err, transfer.ErrNotAuthoritative) { // the next plugin is asked
 		t.Errorf("a transfer of a zone of others: %v", err)
 	}
 	m.index.Store(nil)

@@ -23,17 +23,17 @@ import (
 
 const (
 	testZone = "clusterset.local."
-	testTime = 1_800_000_000 // seconds since 1970, and the serial of what is made in tests
+	testTime = 1_800_000_000 // seconds since 1970, and the serial of indexes in tests
 	testSOA  = " 5 IN SOA ns.dns.clusterset.local. hostmaster.clusterset.local. 1800000000 7200 1800 86400 5"
 )
 
-// service is one of namespace demo, of the spec of its import and of slices.
+// service is a service in namespace demo: its name, the spec of its import, and its slices.
 type service struct {
 	name, spec string
 	slices     []*discoveryv1.EndpointSlice
 }
 
-// build makes services by key.
+// build builds services by key.
 func build(config *record.Config, all ...service) map[string]*record.Service {
 	services := map[string]*record.Service{}
 	for _, s := range all {
@@ -44,7 +44,7 @@ func build(config *record.Config, all ...service) map[string]*record.Service {
 
 var addresses = []netip.Addr{netip.MustParseAddr("192.0.2.53"), netip.MustParseAddr("2001:db8::53")}
 
-// newTestPlugin serves services, without an API server.
+// newTestPlugin returns a plugin that serves the services without an API server.
 func newTestPlugin(services ...service) *Multicluster {
 	m := newMulticluster()
 	m.config.Zones = []string{testZone}
@@ -54,14 +54,14 @@ func newTestPlugin(services ...service) *Multicluster {
 	return m
 }
 
-// serve publishes services in a new index.
+// serve publishes the services in a new index.
 func (m *Multicluster) serve(services []service) {
 	x := record.NewIndex(&m.config)
 	x.Update(testTime, build(&m.config, services...))
 	m.index.Store(x)
 }
 
-// ask puts a query to the plugin and returns its reply, which must survive packing.
+// ask sends a query to the plugin and returns the reply, after packing and unpacking it.
 func ask(t testing.TB, m *Multicluster, r *dns.Msg, w dns.ResponseWriter) *dns.Msg {
 	t.Helper()
 	recorder := dnstest.NewRecorder(w)
@@ -86,7 +86,7 @@ func ask(t testing.TB, m *Multicluster, r *dns.Msg, w dns.ResponseWriter) *dns.M
 	return reply
 }
 
-// records reads zone text, a record in each line.
+// records parses zone text, one record per line.
 func records(text string) (all []dns.RR) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
@@ -101,9 +101,9 @@ func records(text string) (all []dns.RR) {
 	return all
 }
 
-// readCases reads queries, one in each line: its type, its name, and after "=" the data of the answers. Additional
-// records follow after "+". Without an answer there is NODATA, and after "!" NXDOMAIN. "@" is the zone, and "\\" at the
-// end of a line continues it.
+// readCases parses queries, one per line: the type, the name, and after "=" the data of the answers. Additional records
+// follow after "+". No answer means NODATA, or NXDOMAIN after "!". "@" is the zone, and "\\" at the end of a line
+// continues it.
 func readCases(text string) (all []test.Case) {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\\\n", ""), "@", testZone)
 	for line := range strings.Lines(text) {
@@ -132,14 +132,14 @@ func readCases(text string) (all []test.Case) {
 				tc.Ns = records(zone + testSOA)
 			}
 		}
-		sort.Sort(test.RRSet(tc.Answer)) // as test.SortAndCheck wants them
+		sort.Sort(test.RRSet(tc.Answer)) // as test.SortAndCheck requires
 		sort.Sort(test.RRSet(tc.Extra))
 		all = append(all, tc)
 	}
 	return all
 }
 
-// file writes a file of a test and returns its path.
+// file writes a temporary file and returns its path.
 func file(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
@@ -149,7 +149,7 @@ func file(t *testing.T, text string) (path string) {
 	return path
 }
 
-// sorted is the text of the records, sorted.
+// sorted returns the text of the records, sorted.
 func sorted(all []dns.RR) []string {
 	set := test.RRSet(slices.Clone(all))
 	sort.Sort(set)
@@ -160,7 +160,7 @@ func sorted(all []dns.RR) []string {
 	return lines
 }
 
-// zoneOf is what a transfer of the zone has of services, sorted.
+// zoneOf returns the records of the services in a transfer of the zone, sorted.
 func zoneOf(m *Multicluster) []string {
 	_, all := m.index.Load().Snapshot(0)
 	return sorted(slices.Concat(slices.Collect(all)...))

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// FuzzServeDNS puts arbitrary messages to the plugin. Its replies can be packed, fit the client and say what they are.
+// FuzzServeDNS sends arbitrary messages to the plugin. Each reply can be packed, fits the client and echoes the question.
 func FuzzServeDNS(f *testing.F) {
 	for i, tc := range cases {
 		r := new(dns.Msg).SetQuestion(tc.Qname, tc.Qtype)
@@ -31,7 +31,7 @@ func FuzzServeDNS(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packed []byte, overTCP bool) {
 		r := new(dns.Msg)
 		if r.Unpack(packed) != nil || len(r.Question) == 0 {
-			return // the server answers these
+			return // the server answers such messages itself
 		}
 		w := &test.ResponseWriter{TCP: overTCP}
 		state := request.Request{Req: r.Copy(), W: w}

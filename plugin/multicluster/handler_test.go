@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// demo is a clusterset of east and west.eu: a ClusterSetIP service web, a headless service db, and others.
+// demo is a clusterset of the clusters east and west.eu, with a ClusterSetIP service web, a headless service db, and more.
 var demo = []service{
 	{"web", recordtest.ClusterSetIP("10.42.0.1 fd00:42::1", "http=80 dns=53/UDP dns-tcp=53/TCP"), nil},
 	{"v4", recordtest.ClusterSetIP("10.42.0.2", "=8080"), nil},
@@ -95,8 +95,8 @@ var cases = append(readCases(`
 	Answer: records(`dns-version.clusterset.local. 28800 IN TXT "1.0.0"`),
 })
 
-// TestAnswers: names compare without case, and the question is echoed. A plugin without answers of its own has those of the one
-// that it replaces, whose zones may be others in another order; of several, the longest zone counts.
+// TestAnswers: names compare without case, and the question is echoed. A plugin without answers uses the answers of the
+// previous plugin, which may have other zones in another order. The longest matching zone counts.
 func TestAnswers(t *testing.T) {
 	m, next := newTestPlugin(demo...), newMulticluster()
 	next.config.Zones = []string{"example.org.", testZone, "."}
@@ -121,8 +121,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestZonalNames: names with the zone of endpoints, as the kubernetes plugin has them in its own zones. Other than there, names
-// above these exist (RFC 8020), and each family of addresses is widened alone.
+// TestZonalNames: names with a topology zone, as in the kubernetes plugin. Unlike there, the names above them exist
+// (RFC 8020), and prefer falls back to all zones for A and AAAA separately.
 func TestZonalNames(t *testing.T) {
 	const tests = `
 		A eu-1a.pin._zone.pg.demo.svc.@ = 10.1.0.1, 10.2.0.1
@@ -157,10 +157,10 @@ func TestZonalNames(t *testing.T) {
 	}
 }
 
-// answering is a plugin that returns a code.
+// answering returns a plugin that returns this rcode.
 func answering(rcode int) plugin.Handler { return test.NextHandler(rcode, nil) }
 
-// check compares the reply to a query with what is expected of it.
+// check compares the reply to a query with the test case.
 func check(t *testing.T, m *Multicluster, tc test.Case) {
 	t.Helper()
 	r := tc.Msg()
@@ -177,10 +177,10 @@ func check(t *testing.T, m *Multicluster, tc test.Case) {
 	}
 }
 
-// TestWhatOthersAnswer: names outside of the zones, those of another class, and with fallthrough names that do not exist are
-// for the next plugin. Before the first sync nothing in the zones is known to exist or not.
+// TestWhatOthersAnswer: the next plugin answers names outside of the zones, other classes and, with fallthrough, names
+// that do not exist. Before the first sync the plugin cannot know which names exist.
 func TestWhatOthersAnswer(t *testing.T) {
-	const next = dns.RcodeBadName // what no zone answers
+	const next = dns.RcodeBadName // an rcode that the plugin never returns
 	codes := map[string]int{"next": next}
 	for code, name := range dns.RcodeToString {
 		codes[name] = code

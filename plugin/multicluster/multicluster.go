@@ -34,10 +34,10 @@ const pluginName = "multicluster"
 
 var log = clog.NewWithPlugin(pluginName)
 
-// Multicluster is the plugin. Its fields are set before it serves; previous, source and index change.
+// Multicluster is the plugin. Only previous, source and index change while it serves.
 type Multicluster struct {
 	Next plugin.Handler
-	// Fall are the zones for which a name that does not exist is passed on.
+	// Fall lists the zones in which a query for a name that does not exist goes to the next plugin.
 	Fall fall.F
 
 	config         record.Config
@@ -47,12 +47,12 @@ type Multicluster struct {
 	startupTimeout time.Duration
 	options        watch.Options
 
-	keys []string // of the server block, each with an address that it listens on
-	view string   // of the server block; empty if it has none
-	// previous answers until this one has answers: the plugin that a reload replaces.
+	keys []string // of the server block, each prefixed with an address on which the block listens
+	view string   // of the server block; empty if it has no view
+	// previous is the plugin that a reload replaces. It answers until this plugin has answers.
 	previous atomic.Pointer[Multicluster]
 
-	apexes []record.Apex // by the number of the zone
+	apexes []record.Apex // indexed like config.Zones
 	source atomic.Pointer[watch.Source]
 	index  atomic.Pointer[record.Index]
 	now    func() time.Time
@@ -63,7 +63,7 @@ func (*Multicluster) Name() string { return pluginName }
 
 // ServeDNS implements plugin.Handler.
 func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	// A stack is copied when it grows: what finds the answer is off it when the server writes, which needs most.
+	// Growing a stack copies it. WriteMsg needs the deepest stack, so answer has returned before it is called.
 	reply, rcode := m.answer(w, r)
 	if reply == nil && rcode == dns.RcodeSuccess {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
@@ -76,8 +76,8 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	return rcode, nil
 }
 
-// answer returns the reply to a question and its code. Without a reply the server replies with the code or, if that is none, the
-// next plugin answers.
+// answer returns the reply to a question and its rcode. If the reply is nil, the server replies with the rcode; if that
+// is RcodeSuccess, the next plugin answers.
 func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg, rcode int) {
 	question := &r.Question[0]
 	zone, below := m.match(question.Name)
@@ -108,9 +108,9 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 	return m.reply(r, &q.Answer, state.SOA(zone))
 }
 
-// answerUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
-// answer for the names and the local cluster's addresses that they have, as if no service existed. An NXDOMAIN of that time has
-// no SOA record, so that no resolver keeps it (RFC 2308, section 5).
+// answerUnsynced answers before the first sync, when any service may exist. With fallthrough, the next plugins answer
+// for their names and for addresses of the local cluster, as if no service existed. An NXDOMAIN before the first sync
+// has no SOA record, so resolvers do not cache it (RFC 2308, section 5).
 func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply *dns.Msg, rcode int) {
 	var asked record.Request
 	asked.Parse(below)
@@ -124,7 +124,7 @@ func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply
 	return nil, dns.RcodeSuccess
 }
 
-// lookup finds the answer to a question, for a name in a zone.
+// lookup sets q.Answer for a name in a zone.
 func (m *Multicluster) lookup(q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg) {
 	if m.config.IsReverse(q.Zone) && below != "" {
 		m.index.Load().LookupReverse(q)
@@ -148,7 +148,7 @@ func (m *Multicluster) lookup(q *record.Question, below string, state *record.St
 	}
 }
 
-// match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
+// match returns the index of the longest zone that contains the name, or -1, and the part of the name before the zone.
 func (m *Multicluster) match(qname string) (zone int, below string) {
 	zone = -1
 	zones := m.config.Zones
@@ -158,14 +158,14 @@ func (m *Multicluster) match(qname string) (zone int, below string) {
 			zone >= 0 && len(z) < len(zones[zone]) {
 			continue
 		}
-		if strings.IndexByte(qname, '\\') < 0 || dns.IsSubDomain(z, qname) { // a dot may be part of a label
+		if strings.IndexByte(qname, '\\') < 0 || dns.IsSubDomain(z, qname) { // the dot before the zone may be escaped
 			zone, below = i, strings.TrimSuffix(qname[:cut], ".")
 		}
 	}
 	return zone, below
 }
 
-// active is the plugin whose answers are served.
+// active returns the plugin that answers: the previous one until this plugin is synced.
 func (m *Multicluster) active() *Multicluster {
 	if previous := m.previous.Load(); previous != nil && m.state() == nil {
 		return previous
@@ -173,7 +173,7 @@ func (m *Multicluster) active() *Multicluster {
 	return m
 }
 
-// state is that of the index, or nil before the first sync.
+// state returns the state of the index, or nil before the first sync.
 func (m *Multicluster) state() *record.State {
 	if x := m.index.Load(); x != nil {
 		return x.State()
@@ -181,16 +181,16 @@ func (m *Multicluster) state() *record.State {
 	return nil
 }
 
-// sizeOPT is the octets of an OPT record without options. The server puts the record of the query into the reply, and
-// drops options that no plugin registered, such as cookies and padding.
+// sizeOPT is the number of octets of an OPT record without options. The server copies the OPT record of the query into
+// the reply, without options that no plugin registered, such as cookies and padding.
 const sizeOPT = 11
 
-// fill collects what bounds and orders an answer: the octets for records, where in a large set to start, and the
-// client's place.
+// fill sets what limits and orders an answer: the octets available for records, the start in a large set, and the
+// location of the client.
 func (m *Multicluster) fill(c *record.Client, w dns.ResponseWriter, r *dns.Msg) {
 	state := request.Request{W: w, Req: r}
 	ip := clientIP(w)
-	c.Size, c.Point = state.Size()-m.signature, m.point(ip) // perhaps the reply gets no signature
+	c.Size, c.Point = state.Size()-m.signature, m.point(ip) // reserved even if the reply is not signed
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}
@@ -204,30 +204,30 @@ func clientIP(w dns.ResponseWriter) netip.Addr {
 	if direct, ok := w.RemoteAddr().(interface{ AddrPort() netip.AddrPort }); ok {
 		return direct.AddrPort().Addr().Unmap().WithZone("")
 	}
-	from, _ := netip.ParseAddrPort(w.RemoteAddr().String()) // through a proxy
+	from, _ := netip.ParseAddrPort(w.RemoteAddr().String()) // the client connects through a proxy
 	return from.Addr().Unmap().WithZone("")
 }
 
-// turn is how long a client gets the same part of a set that is too large for an answer.
+// turn is how long a client gets the same part of a set that is too large for one answer.
 const turn = time.Minute
 
-// point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together
-// and perhaps of two replicas, so the hash has no seed. It moves on in time, so that a cache that asks for many clients
-// does not direct them to the same few endpoints.
+// point returns where a client's part of a large set begins. A client asks for A and AAAA together, perhaps from two
+// replicas, and must get the same part, so the hash has no seed. The point moves with time, so that a cache that asks
+// for many clients does not direct all of them to the same few endpoints.
 func (m *Multicluster) point(ip netip.Addr) uint64 {
 	hash := fnv.New64a()
 	hash.Write(ip.AsSlice())
 	return hash.Sum64() + uint64(m.now().UnixNano())/uint64(turn)
 }
 
-// reply returns the reply with an answer, and its code. Sections without records of the answer are left to the SOA.
+// reply returns the reply with an answer, and its rcode. Without an answer, the authority section has the SOA record.
 func (m *Multicluster) reply(r *dns.Msg, found *record.Answer, soa []dns.RR) (*dns.Msg, int) {
 	msg := new(dns.Msg).SetReply(r)
 	msg.Authoritative = true
 	switch found.Result {
 	case record.Found:
 		msg.Answer, msg.Extra, msg.Truncated = found.Answer, found.Extra, found.Truncated
-		// What fits was chosen for compressed names. The server compresses what it does not sign.
+		// The answer was sized for compressed names. The server compresses only replies that it does not sign.
 		msg.Compress = m.signature > 0
 	case record.Empty:
 		msg.Ns = soa
@@ -237,7 +237,7 @@ func (m *Multicluster) reply(r *dns.Msg, found *record.Answer, soa []dns.RR) (*d
 	return msg, msg.Rcode
 }
 
-// Metadata implements metadata.Provider. The values are in lower case: views and policies compare them.
+// Metadata implements metadata.Provider. Values are in lower case, because views and policies compare them.
 func (m *Multicluster) Metadata(ctx context.Context, state request.Request) context.Context {
 	zone, below := m.match(state.Name())
 	if zone < 0 || m.config.IsReverse(zone) {
@@ -258,11 +258,11 @@ func (m *Multicluster) Metadata(ctx context.Context, state request.Request) cont
 	return ctx
 }
 
-// Ready implements ready.Readiness. It is true once everything was listed. It is also true where the API server said
-// that a resource is missing or forbidden: that keeps this plugin's zones from being served, and must not keep the
-// server from serving its others.
+// Ready implements ready.Readiness. It returns true once everything was listed, or once the API server reported that
+// the remaining resources are missing or forbidden: this plugin's zones are then not served, but the server's other
+// zones are.
 func (m *Multicluster) Ready() bool {
-	if m.previous.Load() != nil { // it is read first: it goes after the source came
+	if m.previous.Load() != nil { // read before source: previous is cleared only after source was set
 		return true
 	}
 	source := m.source.Load()

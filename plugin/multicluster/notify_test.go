@@ -22,19 +22,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// secondaries stand in for the transfer plugin.
+// secondaries is a fake of the transfer plugin that records each NOTIFY.
 type secondaries struct {
 	plugin.Handler
 	m     *Multicluster
 	since time.Time
 
 	mu    sync.Mutex
-	takes time.Duration // to send one NOTIFY
+	takes time.Duration // the time that a NOTIFY takes
 	err   error
 	sent  []string
 }
 
-// Notify records the zone, the time, and the changes that the SOA record shows.
+// Notify records the zone, the time since the last reset, and by how much the serial has grown.
 func (s *secondaries) Notify(zone string) error {
 	s.mu.Lock()
 	s.sent = append(s.sent, fmt.Sprintf("%s %v %d", zone, time.Since(s.since), s.m.index.Load().State().Serial-testTime))
@@ -44,7 +44,7 @@ func (s *secondaries) Notify(zone string) error {
 	return err
 }
 
-// expect compares what was sent since the last call: the same for each zone.
+// expect compares the recorded NOTIFYs with want, which each zone must have got, and resets them.
 func (s *secondaries) expect(t *testing.T, what string, want ...string) {
 	t.Helper()
 	var all []string
@@ -60,7 +60,7 @@ func (s *secondaries) expect(t *testing.T, what string, want ...string) {
 	}
 }
 
-// reset returns what was sent since the last call, and has each NOTIFY take some time and end with an error from now on.
+// reset returns and clears the recorded NOTIFYs. Each later NOTIFY takes this time and returns this error.
 func (s *secondaries) reset(takes time.Duration, err error) (sent []string) {
 	synctest.Wait()
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *secondaries) reset(takes time.Duration, err error) (sent []string) {
 	return sent
 }
 
-// serveChange moves the serial by one.
+// serveChange changes an answer, which increments the serial.
 func serveChange(t *testing.T, m *Multicluster) {
 	t.Helper()
 	x := m.index.Load()
@@ -81,20 +81,20 @@ func serveChange(t *testing.T, m *Multicluster) {
 	}
 }
 
-// TestSecondariesAreNotifiedOfEveryChangeWithinLimits: failures are logged once a minute.
+// TestSecondariesAreNotifiedOfEveryChangeWithinLimits: failures are logged at most once a minute.
 func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 	var logged bytes.Buffer
 	before := golog.Writer()
 	golog.SetOutput(&logged)
 	t.Cleanup(func() { golog.SetOutput(before) })
-	synctest.Test(t, func(t *testing.T) { // which fails if anything still waits at its end
+	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left at the end
 		m := newReversePlugin(demo...)
 		m.notifySecondaries(context.Background(), nil) // without the transfer plugin
 		x := m.index.Swap(nil)
 		s := &secondaries{m: m, since: time.Now()}
 		ctx, stop := context.WithCancel(t.Context())
 		m.notifySecondaries(ctx, s)
-		<-time.After(time.Hour + time.Second/2) // changes are between two looks at the serial
+		<-time.After(time.Hour + time.Second/2) // changes happen between two checks of the serial
 		s.expect(t, "before the first sync")
 		m.index.Store(x)
 		<-time.After(time.Hour)

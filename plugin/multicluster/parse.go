@@ -24,23 +24,23 @@ import (
 
 const (
 	defaultZone           = "clusterset.local."
-	defaultTTL            = 5 // seconds; documents name it, too
+	defaultTTL            = 5 // seconds; the documentation names this value
 	maxTTL                = 3600
 	defaultStartupTimeout = 5 * time.Second
 )
 
-// option is a line of the plugin's block in the Corefile.
+// option is a directive in the plugin's block of the Corefile.
 type option struct {
-	// form is what comes after the name.
+	// form describes the arguments.
 	form string
-	// least and most are how many arguments there may be.
+	// least and most limit the number of arguments.
 	least, most int
 	set         func(m *Multicluster, args []string) error
 }
 
 const unlimited = math.MaxInt
 
-// options are all there are.
+// options lists all directives.
 var options = map[string]option{
 	"kubeconfig": {"PATH [CONTEXT]", 1, 2, func(m *Multicluster, args []string) error {
 		m.options.Kubeconfig = args[0]
@@ -142,7 +142,7 @@ var options = map[string]option{
 	}},
 }
 
-// errForm is an option with arguments it does not take.
+// errForm reports arguments that an option does not accept.
 var errForm = fmt.Errorf("wrong arguments")
 
 // number reads a whole number.
@@ -154,7 +154,7 @@ func number(text string, least, greatest int) (int, error) {
 	return n, nil
 }
 
-// selector reads a label selector.
+// selector parses a label selector.
 func selector(args []string, into *string) error {
 	parsed, err := labels.Parse(strings.Join(args, " "))
 	if err != nil {
@@ -177,7 +177,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 			return nil, err
 		}
 		for _, zone := range zones {
-			if dnsutil.IsReverse("."+zone) > 0 { // in-addr.arpa itself is one, too
+			if dnsutil.IsReverse("."+zone) > 0 { // in-addr.arpa itself counts as a reverse zone
 				reverse = append(reverse, zone)
 			} else {
 				m.config.Zones = append(m.config.Zones, zone)
@@ -220,8 +220,8 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	return m, nil
 }
 
-// parseZones reads the zones in their order: the arguments, or those of the server block. A server block of the root
-// zone serves all names, which is no zone to be authoritative for by accident: the default zone replaces it.
+// parseZones returns the zones in order: the arguments, or the zones of the server block. In a server block for the root
+// zone, the default zone replaces the root zone, so that the plugin is not authoritative for all names by accident.
 func parseZones(c *caddy.Controller) ([]string, error) {
 	args := c.RemainingArgs()
 	zones := plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys)
@@ -243,7 +243,7 @@ func parseZones(c *caddy.Controller) ([]string, error) {
 	return distinct, nil
 }
 
-// parseOption reads one line of the block.
+// parseOption parses one directive.
 func parseOption(c *caddy.Controller, m *Multicluster) error {
 	key := c.Val()
 	o, ok := options[key]

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		"prefer cluster\ncluster east":    "prefer=2 cluster=east",
 		"zonal":                           "TopologyZones=true",
 		"cluster east\nprefer zone":       "prefer=3 cluster=east Nodes=true",
-		// Those of coredns/multicluster.
+		// The options of coredns/multicluster.
 		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +
 			"Kubeconfig=/etc/kubeconfig Context=east NoEndpoints=true",
 	} {
@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// settings are those that are not the default.
+// settings returns the settings that differ from the defaults.
 func settings(m *Multicluster) string {
 	var all []string
 	usual := newMulticluster()

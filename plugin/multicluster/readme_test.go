@@ -22,7 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// section is the text of the README below a heading.
+// section returns the text of the README below a heading.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -37,7 +37,7 @@ func section(t *testing.T, heading string) string {
 	return below
 }
 
-// matches are the first groups of all matches, sorted, each once.
+// matches returns the distinct first groups of all matches, sorted.
 func matches(expression, text string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
@@ -115,7 +115,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
 	m := newTestPlugin(demo...)
 	var names []string
-	// A view or a policy compares metadata with a name in lower case, as kubernetes publishes them.
+	// Views and policies compare metadata with lower-case names, as the kubernetes plugin publishes them.
 	for qname, want := range map[string]string{
 		"_SQL._Tcp.DB.Demo.svc.clusterset.local.": "map[multicluster/cluster: multicluster/endpoint: multicluster/namespace:demo " +
 			"multicluster/port-name:sql multicluster/protocol:tcp multicluster/service:db]",

@@ -29,16 +29,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// apiServer is an API server with two imports in each namespace: web, with a time that Go's types cannot decode, and one that
-// cannot be decoded at all. A client that asks for all namespaces gets those of demo.
+// apiServer is an API server with two imports per namespace: web, whose status has a time that Go's types cannot
+// decode, and odd, which cannot be decoded at all. A list of all namespaces returns those of demo.
 type apiServer struct {
 	kubeconfig string
-	granted    []string // the only namespaces that may be read, and not all at once, unless nil
+	granted    []string // the only namespaces that may be read, each separately; nil allows everything
 
-	watches atomic.Int32 // of imports, that run
+	watches atomic.Int32 // running watches of imports
 
 	mu      sync.Mutex
-	ip      string // of the import; without one all requests fail
+	ip      string // of the import; if it is empty, all requests fail
 	changed chan struct{}
 }
 
@@ -46,7 +46,7 @@ func newAPIServer(t *testing.T, ip string) *apiServer {
 	t.Helper()
 	s := &apiServer{ip: ip, changed: make(chan struct{})}
 	server := httptest.NewUnstartedServer(s)
-	// Watches end with the test: Close waits for each, even for one that began a moment ago.
+	// Watches end with the test, because Close waits for each, even if it has just begun.
 	server.Config.BaseContext = func(net.Listener) context.Context { return t.Context() }
 	server.Start()
 	t.Cleanup(server.Close)
@@ -100,7 +100,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			defer s.watches.Add(-1)
 		}
 		for ; ip != ""; ip, changed = s.state() {
-			if imports { // perhaps it has changed since it was listed
+			if imports { // it may have changed after the list
 				_, _ = io.WriteString(w, `{"type":"MODIFIED","object":`+web(ip)+"}")
 			}
 			_ = http.NewResponseController(w).Flush()
@@ -119,7 +119,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unused is an address of loopback that nothing listens at.
+// unused returns a loopback address on which nothing listens.
 func unused(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -146,7 +146,7 @@ func (s *reloads) block(plugins string) caddy.Input {
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// with is the plugin with options.
+// with returns the plugin's block with the options.
 func (s *reloads) with(options string) string {
 	return "multicluster clusterset.local {\n kubeconfig " + s.kubeconfig + "\n " + options + "\n }\n "
 }
@@ -161,7 +161,7 @@ func (s *reloads) reload(options string) {
 	s.serving()
 }
 
-// serving waits until the server serves: CoreDNS forgets one that is stopped before it has begun to.
+// serving waits until the server serves, because CoreDNS does not stop a server that has not yet begun to serve.
 func (s *reloads) serving() {
 	s.Helper()
 	for _, network := range []string{"udp", "tcp"} {
@@ -172,7 +172,7 @@ func (s *reloads) serving() {
 	}
 }
 
-// source is that of the plugin.
+// source returns the source of the running plugin.
 func source() (source *watch.Source) {
 	for m := range started.Range {
 		source = m.(*Multicluster).source.Load()
@@ -180,7 +180,7 @@ func source() (source *watch.Source) {
 	return source
 }
 
-// ask returns the address of web and its TTL, or the code.
+// ask returns the address of web and its TTL, or the rcode.
 func (s *reloads) ask() string {
 	s.Helper()
 	reply, _, err := (&dns.Client{Timeout: patience}).ExchangeContext(s.Context(),
@@ -195,7 +195,7 @@ func (s *reloads) ask() string {
 	return dns.RcodeToString[reply.Rcode]
 }
 
-// until waits for an answer.
+// until waits for this answer.
 func (s *reloads) until(want string) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); s.ask() != want; {
@@ -205,7 +205,7 @@ func (s *reloads) until(want string) {
 	}
 }
 
-// watching waits until so many watches of imports run. Without one there are no metrics of any.
+// watching waits until this many watches of imports run. Without a watch there must be no metrics of watches.
 func (s *reloads) watching(want int32) {
 	s.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
@@ -222,7 +222,7 @@ func (s *reloads) watching(want int32) {
 	}
 }
 
-// readiness is the status of /ready, and what it says; the status is 0 without an answer.
+// readiness returns the status and the body of /ready; the status is 0 if there is no response.
 func (s *reloads) readiness() (status int, says string) {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+s.ready+"/ready", nil)
 	if err != nil {
@@ -252,9 +252,9 @@ func newReloads(t *testing.T, api *apiServer, plugins func(*reloads) string) *re
 	return s
 }
 
-// TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete: no query is lost, and readiness is not withdrawn.
+// TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete: a reload loses no query and does not withdraw readiness.
 func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
-	api := newAPIServer(t, "") // it is away
+	api := newAPIServer(t, "") // the API server is unavailable
 	s := newReloads(t, api, func(s *reloads) string { return s.with("startup_timeout 50ms") })
 	s.until("SERVFAIL")
 	api.set("10.42.0.1")
@@ -274,7 +274,7 @@ func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 		})
 	}
 	poll(func() {
-		// The *ready* plugin itself may say for a moment that it is shutting down.
+		// During a reload, the *ready* plugin itself may report that it is shutting down.
 		if got, says := s.readiness(); got == http.StatusServiceUnavailable && says == pluginName {
 			t.Error("readiness is withdrawn during a reload")
 		}
@@ -287,13 +287,13 @@ func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 	first := source()
 	for range 5 {
 		s.reload("")
-		s.watching(1) // all have the same
+		s.watching(1) // all plugins share a watch
 	}
 	if source() != first {
 		t.Error("reloads that change nothing list all objects again")
 	}
-	api.set("") // the API server is away
-	// Another watch, or other records of one, know nothing yet. The last answers are not of this server's own watch.
+	api.set("") // the API server is unavailable
+	// A new watch or configuration has no answers yet. The last plugin that has some answers, even two reloads later.
 	for _, other := range []string{"ttl 30", "prefer cluster\ncluster east", "labels a!=b", "ttl 60\nlabels a!=b"} {
 		s.reload("startup_timeout 50ms\n" + other)
 	}
@@ -304,18 +304,18 @@ func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 	}
 	api.set("10.42.0.2")
 	s.until("10.42.0.2 60")
-	// What the API server does not have is never known. The last answers stay, and follow changes.
+	// A resource that the API server does not have is never listed. The previous answers stay, and follow changes.
 	s.reload("groups net.gke.io")
 	api.set("10.42.0.3")
 	s.until("10.42.0.3 60")
 	s.reload("namespaces other")
 	s.until("NXDOMAIN")
-	s.reload("") // as at the beginning, by a new watch
+	s.reload("") // the options of the first watch, but a new watch
 	s.until("10.42.0.3 5")
 }
 
-// obstinate is a plugin that answers nothing and fails once where its argument says: at "restart" or at "shutdown". The server
-// asks it before the plugin in question.
+// obstinate is a plugin that answers nothing and fails once, at "restart" or "shutdown" as its argument says. The
+// server calls it before the plugin under test.
 const obstinate = "obstinate"
 
 func init() {
@@ -334,13 +334,13 @@ func init() {
 	})
 }
 
-// TestAfterAReloadThatFailsAnswersFollowTheObjects: the server does not say whether the old instance serves or the new one:
-// whichever does has to have a watch that lives, and no other may have one.
+// TestAfterAReloadThatFailsAnswersFollowTheObjects: CoreDNS does not say whether the old or the new instance serves.
+// The instance that serves must have a running watch, and the other must have none.
 func TestAfterAReloadThatFailsAnswersFollowTheObjects(t *testing.T) {
 	cannotListen := "}\nexample.org:53 {\n bind 192.0.2.1"
 	for name, test := range map[string]struct {
-		was, next string // more of the Corefile before the plugin of the old instance, and after that of the next one
-		ttl       string // of the one that serves
+		was, next string // Corefile text before the plugin of the old instance, and after the plugin of the new one
+		ttl       string // of the instance that serves
 	}{
 		"a plugin before it does not shut down": {obstinate + " shutdown\n ", "", " 30"},
 		"a plugin before it refuses to restart": {obstinate + " restart\n ", "", " 10"},
@@ -349,7 +349,7 @@ func TestAfterAReloadThatFailsAnswersFollowTheObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := newAPIServer(t, "10.42.0.1")
 			s := newReloads(t, api, func(s *reloads) string { return test.was + s.with("ttl 10") })
-			s.fail("labels a!=b\n ttl 30", test.next) // a watch of its own
+			s.fail("labels a!=b\n ttl 30", test.next) // options with a separate watch
 			for _, ip := range []string{"10.42.0.2", "10.42.0.3"} {
 				api.set(ip)
 				s.until(ip + test.ttl)
@@ -359,11 +359,11 @@ func TestAfterAReloadThatFailsAnswersFollowTheObjects(t *testing.T) {
 	}
 	s := newReloads(t, newAPIServer(t, "10.42.0.1"), func(*reloads) string { return "template ANY ANY {\n rcode REFUSED\n }" })
 	s.fail("", cannotListen)
-	s.until("REFUSED") // of an instance that has not the plugin
+	s.until("REFUSED") // from an instance without the plugin
 	s.watching(0)
 }
 
-// fail has a reload with options fail, and finds out which instance serves.
+// fail does a reload with these options that must fail, and sets s.instance to the instance that serves.
 func (s *reloads) fail(options, more string) {
 	s.Helper()
 	if _, err := s.instance.Restart(s.block(s.with(options) + more)); err == nil {
@@ -374,7 +374,7 @@ func (s *reloads) fail(options, more string) {
 	s.serving()
 }
 
-// TestAServerBlockAnswersNothingOfAnother: blocks of the same zone and port can differ in what they listen on.
+// TestAServerBlockAnswersNothingOfAnother: blocks with the same zone and port may listen on different addresses.
 func TestAServerBlockAnswersNothingOfAnother(t *testing.T) {
 	away := newAPIServer(t, "")
 	s := newReloads(t, newAPIServer(t, "10.42.0.1"), func(s *reloads) string {

@@ -10,7 +10,7 @@ const (
 	zeros    = "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0."
 )
 
-// newReversePlugin serves services, and reverse zones, in the cluster east.
+// newReversePlugin returns a plugin that serves the services and reverse zones in the cluster east.
 func newReversePlugin(services ...service) *Multicluster {
 	m := newTestPlugin()
 	m.config.Zones, m.config.Reverse, m.config.Cluster = append(m.config.Zones, reverse4, reverse6), 2, "east"
@@ -25,10 +25,10 @@ const (
 	fd42   = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.2.4.0.0.0.0." + reverse6
 )
 
-// reverseCases are queries to reverse zones of demo in east: 10.1.0.1 is the local cluster's, and 10.7.7.7 nobody's.
+// reverseCases are queries for reverse zones of demo in east: 10.1.0.1 is in the local cluster, and no endpoint has 10.7.7.7.
 var reverseCases = readCases(`
 	PTR 1.0.2.10.in-addr.arpa. = 10-2-0-1` + dbHost + `
-	PTR 9.0.2.10.in-addr.arpa. = 10-2-0-9` + dbHost + // its name has no ready endpoint, so that it resolves to this one
+	PTR 9.0.2.10.in-addr.arpa. = 10-2-0-9` + dbHost + // the host has no ready endpoint, so its name resolves to this address
 	`
 	PTR ` + fd00 + ` = fd00-2--0` + dbHost + `
 	A 1.0.2.10.in-addr.arpa.

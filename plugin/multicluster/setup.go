@@ -21,8 +21,8 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
-// setup reads the Corefile and adds the plugin to its server block. The watch begins when the server starts and ends
-// when it stops. A reload starts the new server before it stops the old one, so that what both have in common goes on.
+// setup parses the Corefile and adds the plugin to its server block. The watch runs while the server does. A reload
+// starts the new server before it stops the old one, so both share a watch with equal options.
 func setup(c *caddy.Controller) error {
 	m, err := parse(c)
 	if err != nil {
@@ -36,8 +36,8 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	c.Set(m, m)                                  // in the storage of its instance
-	for _, instance := range caddy.Instances() { // a failed restart of any, even of one without the plugin
+	c.Set(m, m)                                  // in the storage of its Caddy instance, for stopOrphans
+	for _, instance := range caddy.Instances() { // any of them may fail to restart, even an instance without the plugin
 		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
 	}
 	for _, host := range config.ListenHosts {
@@ -47,7 +47,7 @@ func setup(c *caddy.Controller) error {
 	}
 	m.previous.Store(m.predecessor())
 	c.OnStartup(func() error {
-		m.view = config.ViewName // which no server block has at setup
+		m.view = config.ViewName // which is not set yet at setup
 		m.setAddresses(localAddresses(config.ListenHosts))
 		for key := range config.TsigSecret {
 			m.signature = max(m.signature, sizeSignature+len(key)+1)
@@ -76,8 +76,8 @@ func newMulticluster() *Multicluster {
 	}
 }
 
-// sizeSignature is the octets of the longest signature of a reply without the name of its key (RFC 8945, section 4.2):
-// that of hmac-sha512.
+// sizeSignature is the number of octets of the longest TSIG record of a reply, with hmac-sha512, without the name of
+// the key (RFC 8945, section 4.2).
 const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
 
 // setAddresses makes the records of the zones' apexes.
@@ -88,23 +88,23 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 	}
 }
 
-// start begins to watch until the context ends. It returns once there are answers, or once none are to be expected
-// soon. Until there are some, the plugin answers as the one that it replaces, or else with SERVFAIL.
+// start runs the watch until the context ends. It returns once the plugin has answers, cannot get them soon, or
+// startupTimeout is over. Until it has answers, the plugin that it replaces answers or, without one, answerUnsynced.
 func (m *Multicluster) start(ctx context.Context) error {
-	config := m.config // a source that others share outlives the plugin, which its configuration would keep in memory
+	config := m.config // a copy: a shared source may outlive the plugin and must not keep it in memory
 	source, err := watch.Open(ctx, m.options, &config)
 	if err != nil {
 		return err
 	}
 	replacing, replaced := context.WithCancel(ctx)
-	previous := m.predecessor() // perhaps another one than at setup, or none
+	previous := m.predecessor() // may differ from the predecessor at setup
 	if previous != nil && !previous.source.Load().Share(replacing) {
 		previous = nil
 	}
 	m.previous.Store(previous)
 	m.source.Store(source)
 	m.index.Store(source.Index())
-	listed := m.state() != nil // by another server block, or before a reload
+	listed := m.state() != nil // another server block or the plugin before a reload listed everything
 	select {
 	case <-source.Settled():
 	case <-time.After(m.startupTimeout):
@@ -119,7 +119,7 @@ func (m *Multicluster) start(ctx context.Context) error {
 	}
 	go func() {
 		if await(ctx, source.Synced()) {
-			m.previous.Store(nil) // it must not outlive its instance
+			m.previous.Store(nil) // otherwise it would outlive its instance
 			replaced()
 			if late {
 				log.Infof("Names in %v get the answers of the present Corefile", m.config.Zones)
@@ -132,9 +132,9 @@ func (m *Multicluster) start(ctx context.Context) error {
 	return nil
 }
 
-// localAddresses are the addresses of a server that listens on the hosts: the global ones, or else the link-local ones
-// (NodeLocal DNSCache listens on 169.254.20.10), or else those of loopback. Link-local addresses of IPv6 mean nothing
-// without their zone, which no record holds, and are left out.
+// localAddresses returns the addresses of a server that listens on the hosts: global ones, else link-local ones
+// (NodeLocal DNSCache listens on 169.254.20.10), else loopback ones. Link-local IPv6 addresses are left out: they need
+// a zone, which no record can hold.
 func localAddresses(hosts []string) []netip.Addr {
 	var addresses []netip.Addr
 	for _, host := range hosts {
@@ -169,7 +169,7 @@ func localAddresses(hosts []string) []netip.Addr {
 	return nil
 }
 
-// started has the functions that stop the plugins of this process, by plugin.
+// started maps the running plugins of this process to the functions that stop them.
 var started sync.Map
 
 // stop stops a started plugin. Later calls do nothing.
@@ -179,8 +179,8 @@ func (m *Multicluster) stop() {
 	}
 }
 
-// stopOrphans stops the plugins that no running instance has. CoreDNS shuts down the plugins of an instance that another
-// one replaces, but not those of an instance that failed to start, or to stop.
+// stopOrphans stops the plugins that no running instance has. CoreDNS shuts down the plugins of a replaced instance,
+// but not those of an instance that failed to start or to stop.
 func stopOrphans() error {
 	for key := range started.Range {
 		running := slices.ContainsFunc(caddy.Instances(), func(instance *caddy.Instance) bool {
@@ -195,9 +195,9 @@ func stopOrphans() error {
 	return nil
 }
 
-// predecessor returns the plugin that answers for the one that the new one replaces, in the same server block and for one
-// of the zones. It is nil if there is none with answers. It is looked up at setup, when no plugin of the new
-// instance has started, and at the start.
+// predecessor returns the plugin that answers for the plugin that m replaces: same server block and view, and a common
+// zone. It is nil if there is none with answers. It is called at setup, before a plugin of the new instance starts, and
+// again at the start.
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
 		other := key.(*Multicluster)

@@ -37,9 +37,9 @@ func TestLocalAddresses(t *testing.T) {
 	}
 }
 
-// TestASourceIsShared: a reload, or another server block, that shares one stops no query for a collection. What is listed in
-// time needs no word. The source keeps no plugin that was replaced: the plugins that follow it in its server block hold much
-// memory, as kubernetes does.
+// TestASourceIsShared: a reload, or a server block that shares a source, does not force a garbage collection, which
+// would delay queries, and logs nothing if the lists are in time. The source keeps no reference to a replaced plugin:
+// the next plugins in its chain, such as kubernetes, hold much memory.
 func TestASourceIsShared(t *testing.T) {
 	var logged strings.Builder
 	output := golog.Writer()
@@ -81,7 +81,7 @@ func TestASourceIsShared(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// TestRightsInTheNamespacesThatAreListedSuffice: names of a namespace that is forbidden are not known to be absent.
+// TestRightsInTheNamespacesThatAreListedSuffice: if one namespace is forbidden, the source has no state.
 func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 	for _, test := range []struct {
 		granted []string

@@ -21,10 +21,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// many is the service db with so many endpoints in each of two clusters.
+// many returns the service db with count endpoints in each of two clusters.
 func many(count int) service { return service{"db", recordtest.SQL, recordtest.Many(count, false)} }
 
-// TestReplicasAnswerAClientWithTheSameEndpoints: package record holds that those of both families are of the same hosts.
+// TestReplicasAnswerAClientWithTheSameEndpoints. That A and AAAA have the same hosts is tested in package record.
 func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 	replicas := []*Multicluster{newTestPlugin(many(100)), newTestPlugin(many(100))}
 	subsets := map[string]bool{}
@@ -46,8 +46,8 @@ func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 	}
 }
 
-// The server drops cookies and padding from the OPT record that it puts into a reply, so they take no room there. It has to
-// cut nothing for that record.
+// The server drops cookies and padding from the OPT record that it copies into a reply, so they take no room, and the
+// server need not truncate the reply.
 func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
 	m := newTestPlugin(many(100))
 	for size := range uint16(16) { // octets of a record
@@ -66,7 +66,7 @@ func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
 	}
 }
 
-// throughServer is the reply that the server sends: it adds an OPT record and truncates what is too large.
+// throughServer returns the reply as the server sends it, with an OPT record and truncated to the client's buffer.
 func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
 	t.Helper()
 	recorder := dnstest.NewRecorder(udpClient)
@@ -78,7 +78,7 @@ func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
 
 func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 	const key, secret = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
-	// How many endpoints a cluster has, by the buffer. In the smaller one, the server compresses nothing by itself.
+	// Endpoints per cluster by buffer size. With the smaller buffer, the server itself does not compress.
 	for size, endpoints := range map[uint16]int{1232: 200, 512: 15} {
 		m := newTestPlugin(many(endpoints))
 		m.signature = sizeSignature + len(key) + 1
@@ -86,7 +86,7 @@ func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
 			for _, algorithm := range []string{dns.HmacSHA256, dns.HmacSHA512} {
 				r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, qtype)
-				r.SetEdns0(size, false) // the client reads no more octets than these
+				r.SetEdns0(size, false) // the size of the client's buffer
 				r.SetTsig(key, algorithm, 300, time.Now().Unix())
 				client := dns.Client{Timeout: patience, TsigSecret: map[string]string{key: secret}}
 				reply, _, err := client.ExchangeContext(t.Context(), r, udp)

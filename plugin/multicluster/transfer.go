@@ -17,8 +17,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// Transfer implements transfer.Transferer. It walks a snapshot, so that what is sent is of one moment. IXFR is answered
-// in full, or with the SOA where the client's serial is the present one or a newer (RFC 1995, section 2).
+// Transfer implements transfer.Transferer. It sends a snapshot, so all records are of one moment. It answers IXFR with all
+// records or, if the client's serial is not older than the current one, with the SOA record alone (RFC 1995, section 2).
 func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	number := slices.Index(m.config.Zones, strings.ToLower(zone))
 	if number < 0 {
@@ -46,24 +46,24 @@ func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, er
 	return records, nil
 }
 
-// notifier sends NOTIFY (RFC 1996) to the secondaries of a zone, and returns once they have answered or cannot be
-// reached. The transfer plugin is one.
+// notifier sends NOTIFY (RFC 1996) to the secondaries of a zone. It returns once they have answered or are unreachable.
+// The transfer plugin implements it.
 type notifier interface{ Notify(zone string) error }
 
 // cadence limits how often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
 type cadence struct {
-	start  time.Duration // before the first NOTIFY: the server must listen before a secondary asks it
-	gather time.Duration // between looks at the serial: a NOTIFY covers all changes until then
+	start  time.Duration // before the first NOTIFY: the server must listen before secondaries query it
+	gather time.Duration // between checks of the serial: one NOTIFY covers all changes in between
 	pause  time.Duration // after a NOTIFY
 }
 
 var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 5 * time.Second}
 
-// notifySecondaries sends NOTIFY for each zone once everything was listed, and again when the serial of the SOA records has
-// moved, until the context ends. Nothing runs without the transfer plugin, which is the handler.
+// notifySecondaries sends NOTIFY for each zone once everything was listed, and whenever the serial of the SOA records
+// changes, until the context ends. It does nothing unless the handler is the transfer plugin.
 func (m *Multicluster) notifySecondaries(ctx context.Context, handler plugin.Handler) {
 	transfer, ok := handler.(notifier)
-	for _, zone := range m.config.Zones { // a secondary of one zone does not delay those of another
+	for _, zone := range m.config.Zones { // in parallel: slow secondaries of one zone do not delay other zones
 		if ok {
 			go m.notify(ctx, notifyCadence, transfer, zone)
 		}
@@ -75,7 +75,7 @@ func (m *Multicluster) notify(ctx context.Context, c cadence, transfer notifier,
 	logged := rate.Sometimes{Interval: time.Minute}
 	var notified *record.State
 	for wait := c.start; await(ctx, time.After(wait)); {
-		state := m.state() // taken first: a change while NOTIFY is being sent needs another one
+		state := m.state() // read before NOTIFY: a change during NOTIFY needs another one
 		if state == nil || notified != nil && notified.Serial == state.Serial {
 			wait = c.gather
 			continue
@@ -91,7 +91,7 @@ func (m *Multicluster) notify(ctx context.Context, c cadence, transfer notifier,
 	}
 }
 
-// await reports whether the event came before the end of the context.
+// await reports whether the event occurred before the context ended.
 func await[T any](ctx context.Context, event <-chan T) bool {
 	select {
 	case <-ctx.Done():
