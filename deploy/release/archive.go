@@ -22,10 +22,10 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// A build is a program for a platform.
+// A build is a program and its target platform.
 type build struct{ program, os, arch string }
 
-// builds are all of a release.
+// builds returns all builds of a release.
 func builds() []build {
 	var all []build
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -37,7 +37,7 @@ func builds() []build {
 	return all
 }
 
-// archives writes those of all builds with their SBOMs, and the other files of a release.
+// archives writes the archives of all builds with their SBOMs, and the other files of a release.
 func archives(ctx context.Context, o options) error {
 	license, err := os.ReadFile(filepath.Join(source, "LICENSE"))
 	if err != nil {
@@ -94,7 +94,7 @@ func (o options) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(o.out, name), content, 0o644)
 }
 
-// pack makes the archive of a build: a zip for Windows.
+// pack returns the archive of a build: a zip for Windows, else a compressed tar.
 func (b build) pack(files fs.FS) ([]byte, error) {
 	var archive bytes.Buffer
 	if b.os == "windows" {
@@ -108,7 +108,7 @@ func (b build) pack(files fs.FS) ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// binary is the name of the program in the archive.
+// binary returns the name of the program in the archive.
 func (b build) binary() string {
 	if b.os == "windows" {
 		return b.program + ".exe"
@@ -116,7 +116,7 @@ func (b build) binary() string {
 	return b.program
 }
 
-// component is the program in its SBOM.
+// component returns the SBOM's component for the program.
 func (b build) component(o options) cyclonedx.Component {
 	name := strings.TrimPrefix(repository, "https://") + "/cmd/" + b.program
 	return cyclonedx.Component{
@@ -128,7 +128,7 @@ func (b build) name(o options) string {
 	return strings.Join([]string{b.program, o.version, b.os, b.arch}, "_")
 }
 
-// archive is the name of the file that pack makes.
+// archive returns the name of the archive.
 func (b build) archive(o options) string {
 	if b.os == "windows" {
 		return b.name(o) + ".zip"
@@ -136,7 +136,7 @@ func (b build) archive(o options) string {
 	return b.name(o) + ".tar.gz"
 }
 
-// notes are the section of the changelog for a version, or what is unreleased if it has none, or nil.
+// notes returns the section of the changelog for a version or, without one, the section of unreleased changes, or nil.
 func notes(version, changelog string) []byte {
 	for _, title := range []string{version, "Unreleased"} {
 		section := regexp.MustCompile(`(?ms)^## ` + regexp.QuoteMeta(title) + `(?: [^\n]*)?\n+(.*?)(?:^## |\z)`)

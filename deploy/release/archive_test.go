@@ -19,7 +19,7 @@ import (
 
 var forTests = options{version: "1.2.3", created: time.Unix(1700000000, 0).UTC()}
 
-// TestArchives packs the same files twice, and opens what was written.
+// TestArchives packs the same files twice, and reads the archives.
 func TestArchives(t *testing.T) {
 	for _, b := range []build{{"kubectl-clusterset", "darwin", "arm64"}, {"kubectl-clusterset", "windows", "amd64"}} {
 		files := fstest.MapFS{
@@ -43,7 +43,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// unpack returns name, mode and content of each file.
+// unpack returns the name, mode and content of each file.
 func unpack(t *testing.T, b build, packed []byte) (files []string) {
 	t.Helper()
 	add := func(name string, mode int64, modified time.Time, from io.Reader) {
@@ -114,7 +114,7 @@ func TestKrew(t *testing.T) {
 	}
 }
 
-// TestSBOM reads the modules of the test itself.
+// TestSBOM reads the modules of the test binary.
 func TestSBOM(t *testing.T) {
 	path, err := os.Executable()
 	must(t, err)

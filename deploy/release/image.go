@@ -16,15 +16,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// refName is the annotation by which tools find an image in a layout.
+// refName is the annotation with which tools find an image in a layout.
 const refName = "org.opencontainers.image.ref.name"
 
-// containerdName is the annotation by which containerd names an image that it imports. It is that of a release, so that
-// nodes which have it pull nothing.
+// containerdName is the annotation with which containerd names an imported image. It is the name of the released image,
+// so that nodes with an imported image do not pull it.
 const containerdName = "io.containerd.image.name"
 
-// build writes the layout of a program: an index with an image for each
-// platform, and an SBOM that refers to each image.
+// build writes the OCI layout of a program: an index with an image per platform, and an SBOM that refers to each image.
 func (p program) build(ctx context.Context, o options) error {
 	var index v1.ImageIndex = empty.Index
 	var sboms []v1.Image
@@ -87,7 +86,7 @@ func (p program) build(ctx context.Context, o options) error {
 	return nil
 }
 
-// labels are those that the OCI image specification has.
+// labels returns the labels that the OCI image specification defines.
 func (o options) labels(p program) map[string]string {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       p.name,
@@ -102,7 +101,7 @@ func (o options) labels(p program) map[string]string {
 	return labels
 }
 
-// image is a program for one platform: the files that all have, and the program.
+// image returns the image of a program for a platform: the base files and the program.
 func (p program) image(o options, platform *v1.Platform, path string) (v1.Image, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

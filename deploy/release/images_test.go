@@ -27,7 +27,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// built builds a program, and returns the images by platform, and the SBOM of each. The digests of all parts are right.
+// built builds a program, checks all digests, and returns the images and their SBOMs by platform.
 func built(t *testing.T, p program, platforms ...string) (images map[string]v1.Image, sboms map[string]v1.Image) {
 	t.Helper()
 	o := options{
@@ -64,7 +64,7 @@ func built(t *testing.T, p program, platforms ...string) (images map[string]v1.I
 	return images, sboms
 }
 
-// TestImages builds the images, and opens what was written.
+// TestImages builds the images and reads them.
 func TestImages(t *testing.T) {
 	digests := map[string]v1.Hash{}
 	for _, p := range programs {
@@ -98,7 +98,7 @@ func TestImages(t *testing.T) {
 	})
 }
 
-// checkFiles looks at what the image holds: the program, and little else.
+// checkFiles checks the files of the image: the program, and little else.
 func checkFiles(t *testing.T, p program, image v1.Image, architecture string) {
 	t.Helper()
 	content, headers := map[string][]byte{}, map[string]*tar.Header{}
@@ -157,7 +157,7 @@ func checkFiles(t *testing.T, p program, image v1.Image, architecture string) {
 	must(t, os.WriteFile(path, content[p.folder], 0o700))
 	says(t, "v9.9.9", path, "--version")
 	if p.folder == "coredns" {
-		// It knows all directives of the chart's Corefile if it misses only the credentials of a pod.
+		// If CoreDNS fails only for the missing credentials of a pod, it knows all directives of the chart's Corefile.
 		values, err := os.ReadFile(filepath.Join(source, "deploy", "chart", "values.yaml"))
 		must(t, err)
 		_, corefile, _ := strings.Cut(string(values), "\n  corefile: |\n")
@@ -167,7 +167,7 @@ func checkFiles(t *testing.T, p program, image v1.Image, architecture string) {
 	}
 }
 
-// says checks what a program prints, whether it fails or not.
+// says checks what a program prints, whether it succeeds or fails.
 func says(t *testing.T, want, path string, args ...string) {
 	t.Helper()
 	if output, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); !bytes.Contains(output, []byte(want)) {
@@ -175,7 +175,7 @@ func says(t *testing.T, want, path string, args ...string) {
 	}
 }
 
-// checkSBOM looks for what every one of the programs is made of.
+// checkSBOM looks for modules that every program has.
 func checkSBOM(t *testing.T, image v1.Image, program string) {
 	t.Helper()
 	layers, err := image.Layers()

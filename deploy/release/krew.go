@@ -16,7 +16,7 @@ type plugin struct {
 
 const repository = "https://github.com/clusterset-dns/clusterset-dns"
 
-// krew is the manifest by which krew, the plugin manager of kubectl, finds the archives.
+// krew returns the manifest with which krew, the plugin manager of kubectl, finds the archives.
 func krew(o options, plugins []plugin) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, `apiVersion: krew.googlecontainertools.github.com/v1alpha2

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is whom the programs run as: nonroot, as in other images.
+// user is the UID of the programs: nonroot, as in other images.
 const user = 65532
 
 // A file of an image. A name that ends with a slash is a directory.
@@ -27,8 +27,8 @@ type file struct {
 	capabilities []byte
 }
 
-// base are the files beside the program: a user, and the certificates of the public CAs, which CoreDNS's plugins that
-// speak TLS need, and a controller whose member's kubeconfig names no CA.
+// base returns the files besides the program: a user, and the certificates of public CAs. CoreDNS's TLS plugins need
+// them, and so does a controller if a member's kubeconfig names no CA.
 func base() []file {
 	return []file{
 		{name: "etc/", mode: 0o755},
@@ -40,8 +40,8 @@ func base() []file {
 	}
 }
 
-// certificates are the roots that Mozilla trusts, as PEM. Those that it trusts
-// with constraints are left out: a file cannot express these.
+// certificates returns Mozilla's trusted roots as PEM, without the roots that Mozilla trusts only with constraints,
+// because a file cannot express these.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
@@ -52,7 +52,7 @@ func certificates() []byte {
 	return text.Bytes()
 }
 
-// layer is the files as a layer, with one time and root as the owner of all.
+// layer returns a layer of the files, with a single time, owned by root.
 func layer(files []file, modified time.Time) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

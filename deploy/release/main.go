@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release builds what a release has besides the chart: archives of the programs, the manifest for krew, the release
-// notes, and images, without a container engine. Archives and images have SBOMs. It pushes images, too.
+// Command release builds the parts of a release other than the chart: archives of the programs, the manifest for krew,
+// the release notes, and images, without a container engine. Archives and images have SBOMs. It can push images.
 //
-// Each image becomes an OCI image layout, which skopeo, crane, oras and ctr read. The same source and toolchain give the
-// same bytes. It runs in its folder, by `make release`, `make images` and `make push`.
+// Each image becomes an OCI image layout, which skopeo, crane, oras and ctr read. Builds are reproducible: the same
+// source and toolchain give the same bytes. `make release`, `make images` and `make push` run it in its folder.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	version, revision string
 	created           time.Time
@@ -83,14 +83,14 @@ func run() error {
 // source is the directory of the product's module.
 var source = filepath.Join("..", "..")
 
-// compile builds a program for a platform, static and once, and returns its path.
+// compile builds a static program for a platform, once per process, and returns its path.
 func (o options) compile(ctx context.Context, program, tags, system, arch string) (string, error) {
 	path := filepath.Join(o.scratch, strings.Join([]string{program, tags, system, arch}, "_"))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
 	fmt.Printf("compiling %s for %s/%s %s\n", program, system, arch, tags)
-	// As in the Makefile.
+	// The same flags as in the Makefile.
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+tags,
 		"-ldflags=-s -w -X main.version="+o.version, "-o", path, "./cmd/"+program)
 	command.Dir = source

@@ -2,10 +2,10 @@
 
 package main
 
-// A program becomes an image.
+// A program has an image.
 type program struct {
 	name        string // of the image
-	folder      string // of its package in cmd, and name of its file in the image
+	folder      string // of its package in cmd, and of its file in the image
 	tags        string // of its build
 	description string
 	// capabilities are the file capabilities of the program.
@@ -13,9 +13,9 @@ type program struct {
 	ports        []string
 }
 
-// netBindService is cap_net_bind_service=+ep as of linux/capability.h: struct vfs_cap_data of revision 2, effective,
-// with bit 10 permitted. CoreDNS's own image has it, so that it listens on port 53 without being root, where the pod
-// adds the capability NET_BIND_SERVICE.
+// netBindService is cap_net_bind_service=+ep as in linux/capability.h: struct vfs_cap_data of revision 2, effective,
+// with bit 10 permitted. As in CoreDNS's own image, it lets CoreDNS listen on port 53 without root if the pod adds the
+// capability NET_BIND_SERVICE.
 var netBindService = []byte{
 	0x01, 0x00, 0x00, 0x02,
 	0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push copies the layout of a program to a registry, with the credentials of the docker CLI: the index as the tag of
-// the version, and the SBOMs that refer to its images. It prints the index with its digest.
+// push copies the layout of a program to a registry, with the credentials of the docker CLI: the index, tagged with the
+// version, and the SBOMs that refer to its images. It prints the reference and digest of the index.
 func (p program) push(ctx context.Context, o options) error {
 	written, err := layout.ImageIndexFromPath(filepath.Join(o.images, p.name))
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 // sbomType is the media type of CycloneDX as JSON.
 const sbomType types.MediaType = "application/vnd.cyclonedx+json"
 
-// roots is the module that the CA certificates come from.
+// roots is the module with the CA certificates.
 const roots = "golang.org/x/crypto/x509roots/fallback"
 
-// bom is what a component is made of: the version of Go, other modules, and those of a program.
+// bom returns the SBOM of a component: the version of Go, the other modules, and the modules of a program.
 func (o options) bom(path string, component cyclonedx.Component, others ...*debug.Module) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o options) bom(path string, component cyclonedx.Component, others ...*debu
 	return text.Bytes(), err
 }
 
-// sbom is what an image is made of, as a manifest that refers to the image.
+// sbom returns the SBOM of an image, as a manifest that refers to the image.
 func (p program) sbom(o options, path string, subject v1.Descriptor) (v1.Image, error) {
 	own, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -71,7 +71,7 @@ func (p program) sbom(o options, path string, subject v1.Descriptor) (v1.Image, 
 	if err != nil {
 		return nil, err
 	}
-	// The media type of the configuration is the type of an artifact that has no other.
+	// An artifact without an artifactType has the media type of its configuration as its type.
 	manifest := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomType)
 	manifest, err = mutate.AppendLayers(manifest, static.NewLayer(text, sbomType))
 	if err != nil {
