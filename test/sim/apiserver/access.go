@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// authenticate refuses a request whose token is neither that of the administrator nor one that was issued. The lock is held.
+// authenticate refuses a request without the administrator's token or an issued one. The caller holds the lock.
 func (s *Server) authenticate(req *http.Request) *apierrors.StatusError {
 	token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 	if s.options.Administrator == "" || token == s.options.Administrator || time.Now().Before(s.tokens[token]) {
@@ -23,7 +23,7 @@ func (s *Server) authenticate(req *http.Request) *apierrors.StatusError {
 	return apierrors.NewUnauthorized("Unauthorized")
 }
 
-// issue answers a TokenRequest. The token is known to this server alone, and is good until it expires.
+// issue answers a TokenRequest. Only this server accepts the token, until it expires.
 func (s *Server) issue(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
 	if _, failure := s.existing(t); failure != nil {
 		return nil, failure

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// begin creates what every cluster has.
+// begin creates the objects that every cluster has.
 func (s *Server) begin() {
 	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}}
 	for _, each := range s.options.ServiceCIDRs {
@@ -46,7 +46,7 @@ func (s *Server) put(object runtime.Object, resource schema.GroupVersionResource
 	s.store.write(watch.Added, k.groupResource(), object)
 }
 
-// empty returns an object of the kind without content.
+// empty returns an empty object of the kind.
 func (k *kind) empty() runtime.Object {
 	var object runtime.Object = &unstructured.Unstructured{Object: map[string]any{}}
 	if !k.custom() && k.Group != definitions.Group {
@@ -56,7 +56,7 @@ func (k *kind) empty() runtime.Object {
 	return object
 }
 
-// admitCreate fills in what the server gives to a new object, or refuses it.
+// admitCreate sets the fields that the server sets on a new object, or refuses the object.
 func (s *Server) admitCreate(k *kind, object runtime.Object) *apierrors.StatusError {
 	m := access(object)
 	if k.namespaced {
@@ -117,8 +117,8 @@ func (s *Server) admitCreate(k *kind, object runtime.Object) *apierrors.StatusEr
 	return nil
 }
 
-// admitUpdate returns what an update makes of an object: what its endpoint does
-// not write stays, and what the server keeps is kept.
+// admitUpdate returns the object that an update stores: fields that the endpoint does not write, and fields that the
+// server controls, keep their values.
 func (s *Server) admitUpdate(t *target, old, object runtime.Object) (runtime.Object, *apierrors.StatusError) {
 	if t.kind.status {
 		object = withStatus(t.Subresource == "status", old, object)
@@ -156,7 +156,7 @@ func (s *Server) admitUpdate(t *target, old, object runtime.Object) (runtime.Obj
 	return object, nil
 }
 
-// withStatus joins what an update of the object, or of its status, writes with what it leaves alone.
+// withStatus combines the fields that an update of the object, or of its status, writes with the fields that it does not.
 func withStatus(status bool, old, object runtime.Object) runtime.Object {
 	from, to := object, old.DeepCopyObject()
 	if !status {
@@ -184,7 +184,7 @@ func withStatus(status bool, old, object runtime.Object) runtime.Object {
 	return to
 }
 
-// desiredDiffers tells that more than metadata and status differ.
+// desiredDiffers reports whether more than metadata and status differ.
 func desiredDiffers(k *kind, old, object runtime.Object) bool {
 	switch object := object.(type) {
 	case *unstructured.Unstructured:
@@ -208,7 +208,7 @@ func desiredDiffers(k *kind, old, object runtime.Object) bool {
 	}
 }
 
-// validate refuses metadata that no API server takes.
+// validate refuses metadata that every API server refuses.
 func validate(k *kind, object runtime.Object) *apierrors.StatusError {
 	m := access(object)
 	names := validation.NameIsDNSSubdomain
@@ -231,7 +231,7 @@ func validate(k *kind, object runtime.Object) *apierrors.StatusError {
 	return apierrors.NewInvalid(k.GroupKind(), m.GetName(), problems)
 }
 
-// defaultReplicas: a workload that says nothing has one pod.
+// defaultReplicas sets the default of one pod per workload.
 func defaultReplicas(replicas **int32) {
 	if *replicas == nil {
 		*replicas = new(int32(1))

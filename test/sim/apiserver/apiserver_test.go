@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver/contract"
 )
 
-// TestContract holds the model to what a real kube-apiserver is held to.
+// TestContract runs the contract test of a real kube-apiserver against the model.
 func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(apiserver.Options{Name: "east", Administrator: "admin"})
@@ -25,7 +25,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestContractRestart holds it to what a watch gets after a restart.
+// TestContractRestart tests what a watch gets after a restart of the model.
 func TestContractRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(apiserver.Options{Name: "east"})

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// foreground is the finalizer that keeps an owner until its dependents that block it are gone.
+// foreground is the finalizer that keeps an owner until the dependents that block its deletion are gone.
 const foreground = metav1.FinalizerDeleteDependents
 
-// terminate begins the deletion of an object, and ends it if nothing holds the
-// object. It returns the object as it was last.
+// terminate begins the deletion of an object, and completes it if no finalizer remains. It returns the last state of
+// the object.
 func (s *Server) terminate(resource schema.GroupResource, old runtime.Object,
 	options metav1.DeleteOptions,
 ) runtime.Object {
@@ -51,7 +51,7 @@ func (s *Server) terminate(resource schema.GroupResource, old runtime.Object,
 	return object
 }
 
-// remove ends an object that nothing holds, and has its dependents collected.
+// remove deletes an object without finalizers, and has its dependents collected.
 func (s *Server) remove(resource schema.GroupResource, object runtime.Object) runtime.Object {
 	if resource == definitions.GroupResource() {
 		s.dropCustom(object)
@@ -71,7 +71,7 @@ func (s *Server) remove(resource schema.GroupResource, object runtime.Object) ru
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
 
-// orphan takes an owner from its dependents.
+// orphan removes an owner from its dependents.
 func (s *Server) orphan(owner types.UID) {
 	is := func(r metav1.OwnerReference) bool { return r.UID == owner }
 	for resource, objects := range s.store.objects {
@@ -85,8 +85,8 @@ func (s *Server) orphan(owner types.UID) {
 	}
 }
 
-// collect is the garbage collector: dependents whose owner is gone go, each of which has one, and so does an owner that waits
-// for them: nothing else holds any of them here.
+// collect is the garbage collector: it deletes the dependents of an owner that is gone, each of which has a single
+// owner here, and an owner that waits for its dependents. No other finalizer exists on them here.
 func (s *Server) collect(owner types.UID) {
 	var waiting runtime.Object
 	var waitingResource schema.GroupResource
@@ -98,7 +98,7 @@ func (s *Server) collect(owner types.UID) {
 					waiting, waitingResource = each, resource
 					continue
 				}
-				return // it is there after all
+				return // the owner exists
 			}
 		}
 	}
@@ -115,8 +115,8 @@ func (s *Server) collect(owner types.UID) {
 	}
 }
 
-// emptyNamespace is the namespace controller: it deletes what is in a namespace
-// that is being deleted, and then the namespace.
+// emptyNamespace is the namespace controller: it deletes the objects in a terminating namespace, and then the
+// namespace.
 func (s *Server) emptyNamespace(name string) {
 	empty := true
 	for resource, objects := range s.store.objects {
@@ -135,7 +135,7 @@ func (s *Server) emptyNamespace(name string) {
 	}
 }
 
-// dropCustom deletes the objects of a definition that goes, as its finalizer does, and ends their watches.
+// dropCustom deletes the objects of a deleted CustomResourceDefinition, as its finalizer does, and ends their watches.
 func (s *Server) dropCustom(definition runtime.Object) {
 	resource := schema.ParseGroupResource(access(definition).GetName())
 	for _, each := range s.store.objects[resource] {

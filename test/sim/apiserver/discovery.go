@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// document answers what a path that is not of a resource tells of the server and its resources. The lock is held.
+// document answers for paths that describe the server and its resources. The caller holds the lock.
 func (s *Server) document(req *http.Request) *http.Response {
 	path := req.URL.Path
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -39,7 +39,7 @@ func (s *Server) document(req *http.Request) *http.Response {
 	return respond(req, http.StatusOK, jsonType, need(json.Marshal(document)))
 }
 
-// served are all resources in all versions, in an order that depends on nothing else. The newest version comes first.
+// served returns all resources in all versions, in a fixed order, the newest version first.
 func (s *Server) served() (kinds []*kind) {
 	kinds = slices.Collect(maps.Values(builtIn))
 	for _, each := range s.store.objects[definitions.GroupResource()] {
@@ -62,7 +62,7 @@ func (s *Server) served() (kinds []*kind) {
 	return kinds
 }
 
-// groups are those of APIs, but for the one that has no name.
+// groups returns the API groups except the core group.
 func (s *Server) groups() (groups []metav1.APIGroup) {
 	for _, each := range s.served() {
 		if each.Group == "" {
@@ -80,7 +80,7 @@ func (s *Server) groups() (groups []metav1.APIGroup) {
 	return groups
 }
 
-// resources lists those of a version of a group, nil if it is not served.
+// resources returns the list of resources in a version of a group, or nil if it is not served.
 func (s *Server) resources(version schema.GroupVersion) any {
 	list := metav1.APIResourceList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: version.String(),

@@ -9,9 +9,9 @@
 // Services with allocated cluster IPs, custom resources in the versions that their CustomResourceDefinition serves, dry
 // runs, preconditions, refusals, JSON and protobuf, and for the demo tokens of service accounts, discovery and all patches.
 //
-// It has no rights (RBAC), tables, metadata alone, OpenAPI, defaulting or validation of custom resources, ownership of
-// fields in server-side apply, aggregation, nor built-in resources besides those of kinds. The contract test holds it to
-// a real kube-apiserver.
+// It does not model rights (RBAC), tables, metadata-only objects, OpenAPI, defaulting or validation of custom
+// resources, field ownership in server-side apply, aggregation, or built-in resources that are not among its kinds. The
+// contract test compares it with a real kube-apiserver.
 //
 //	resources  which resources there are, and what is special about each
 //	store      revisions: what exists, what existed, what happened

@@ -30,14 +30,14 @@ const (
 
 var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
-// A format is how a client wants objects of a kind.
+// A format is the encoding and the version of objects in a response.
 type format struct {
 	kind     *kind
 	protobuf bool
 }
 
-// formatOf picks the first format of an Accept header that the server has. It has no tables: kubectl, which asks for them first,
-// makes do with objects.
+// formatOf picks the first format of an Accept header that the server supports. It has no tables: kubectl asks for them
+// first, but accepts objects.
 func formatOf(req *http.Request, k *kind) format {
 	for _, each := range strings.Split(req.Header.Get("Accept"), ",") {
 		if strings.HasPrefix(strings.TrimSpace(each), protobufType) && !k.custom() && k.Group != definitions.Group {
@@ -57,7 +57,7 @@ func (f format) contentType() string {
 	return jsonType
 }
 
-// present returns an object as a client sees it: a copy of a custom resource, which may be stored in another version.
+// present returns an object as the client sees it: for a custom resource, a copy in the requested version.
 func (f format) present(object runtime.Object) runtime.Object {
 	if !f.kind.custom() {
 		return object
@@ -75,7 +75,7 @@ func (f format) encode(object runtime.Object) []byte {
 	return need(json.Marshal(object))
 }
 
-// need is a result that has no reason to fail: what is encoded was decoded before.
+// need returns a result that cannot fail: what is encoded was decoded before.
 func need[T any](result T, err error) T {
 	if err != nil {
 		panic(err)
@@ -83,7 +83,7 @@ func need[T any](result T, err error) T {
 	return result
 }
 
-// list encodes a list of objects in a revision.
+// list encodes a list of objects at a revision.
 func (f format) list(objects []runtime.Object, revision int64, next string) []byte {
 	listMeta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10), Continue: next}
 	items := make([]runtime.Object, len(objects))
@@ -118,7 +118,7 @@ func (f format) frame(eventType string, object runtime.Object) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-// frames are the encodings of one event. Each is made once, on demand, for all watches.
+// frames are the encodings of an event. Each is made on demand, once for all watches.
 type frames struct {
 	mu sync.Mutex
 	of map[frame][]byte
@@ -129,7 +129,7 @@ type frame struct {
 	eventType watch.EventType
 }
 
-// frame encodes an event as those see it to whom it is of a type. The result is shared.
+// frame encodes an event for watches that see it as this type. The result is shared.
 func (e event) frame(f format, eventType watch.EventType) []byte {
 	e.frames.mu.Lock()
 	defer e.frames.mu.Unlock()
@@ -162,7 +162,7 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 	return object, k.accept(object)
 }
 
-// accept makes what somebody wrote an object of the kind, or refuses it.
+// accept converts a written object to the stored form of the kind, or refuses it.
 func (k *kind) accept(object runtime.Object) *apierrors.StatusError {
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	access(object).SetManagedFields(nil)
@@ -183,7 +183,7 @@ func respond(req *http.Request, code int, contentType string, body []byte) *http
 	}
 }
 
-// answer answers with an object as it is, or with a refusal.
+// answer responds with an unchanged object, or with a refusal.
 func (t *target) answer(req *http.Request, code int, object runtime.Object,
 	failure *apierrors.StatusError,
 ) *http.Response {
@@ -193,7 +193,7 @@ func (t *target) answer(req *http.Request, code int, object runtime.Object,
 	return respond(req, code, t.format.contentType(), t.format.encode(object))
 }
 
-// refuse answers with an error as an API server says it.
+// refuse responds with an error in the form of an API server.
 func refuse(req *http.Request, err *apierrors.StatusError) *http.Response {
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

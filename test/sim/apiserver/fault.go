@@ -18,17 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Administrator is the Host of clients that no outage and no fault concerns.
+// Administrator is the Host of clients that no outage or fault affects.
 const Administrator = "administrator"
 
-// Serve answers a request. The error is that of the connection.
+// Serve answers a request. An error is a failure of the connection.
 type Serve func(*http.Request) (*http.Response, error)
 
-// A Fault answers a request in place of a server, or changes what the server is asked or answers.
+// A Fault answers a request instead of the server, or changes the request or the response.
 type Fault func(req *http.Request, serve Serve) (*http.Response, error)
 
-// SetFault has a fault answer the requests of a client, which is the Host of its requests; empty means all that have no
-// fault of their own. The watches of that client end. nil ends the fault.
+// SetFault sets the fault for the requests of a client, which is the Host of its requests; empty means all clients
+// without a fault of their own. It ends the client's watches. A nil fault removes the fault.
 func (s *Server) SetFault(client string, fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *Server) SetFault(client string, fault Fault) {
 	s.store.endIf(func(w *stream) bool { return client == "" || w.target.Host == client }, io.ErrUnexpectedEOF)
 }
 
-// Stop has the server refuse connections, as one that was killed. Watches break off.
+// Stop makes the server refuse connections, as if it was killed. Watches break off.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *Server) Stop() {
 	s.store.endIf(func(*stream) bool { return true }, io.ErrUnexpectedEOF)
 }
 
-// Start undoes Stop. What the server stored is there, but watches from before get 410: a watch cache begins when the
-// server starts.
+// Start undoes Stop. The server still has its objects, but watches from before get 410, because a watch cache begins
+// when the server starts.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,14 +53,14 @@ func (s *Server) Start() {
 	s.store.cached = s.store.revision
 }
 
-// A Gate is what requests pass, and wait at while it is frozen.
+// A Gate blocks requests while it is frozen.
 type Gate struct {
 	mu     sync.Mutex
-	frozen chan struct{} // until it is closed; nil if the gate is not
+	frozen chan struct{} // closed by Thaw; nil if the gate is not frozen
 }
 
-// Freeze has nothing pass until Thaw: a server answers nothing, as one whose etcd hangs or that is stopped itself. Requests
-// wait, and watches send nothing.
+// Freeze blocks everything until Thaw, like a stopped process or a hanging etcd: requests wait, and watches send
+// nothing.
 func (g *Gate) Freeze() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *Gate) Freeze() {
 	}
 }
 
-// Thaw undoes Freeze. Requests that nobody waits for any more are not served.
+// Thaw undoes Freeze. Requests that were canceled meanwhile are not served.
 func (g *Gate) Thaw() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,7 +96,7 @@ func (g *Gate) Pass(ctx context.Context) error {
 	}
 }
 
-// thawed waits while the server is frozen for a client.
+// thawed waits while the server is frozen, unless the client is the administrator.
 func (s *Server) thawed(ctx context.Context, client string) error {
 	if client == Administrator {
 		return nil
@@ -104,7 +104,7 @@ func (s *Server) thawed(ctx context.Context, client string) error {
 	return s.Pass(ctx)
 }
 
-// faulty returns what serves a request: a fault, or the server itself.
+// faulty serves a request with the fault for its client, if any, or normally.
 func (s *Server) faulty(req *http.Request) (*http.Response, error) {
 	client := req.URL.Host
 	if err := s.thawed(req.Context(), client); err != nil {
@@ -126,7 +126,7 @@ func (s *Server) faulty(req *http.Request) (*http.Response, error) {
 	return s.answer(req)
 }
 
-// Answers are faults by which a server, or what is in the way to it, answers requests and is no use.
+// Answers are faults in which the server, or something in front of it, responds with useless answers.
 var Answers = []struct {
 	Name  string
 	Fault Fault
@@ -155,7 +155,7 @@ var Answers = []struct {
 	{EmptyList, EmptyOf("")},
 }
 
-// EmptyList is the name of an answer that a reader could take for the truth.
+// EmptyList is the name of an answer that a reader could believe.
 const EmptyList = "an empty list"
 
 // Refusal answers with an error.
@@ -179,13 +179,13 @@ func Redirect(req *http.Request, _ Serve) (*http.Response, error) {
 	return response, nil
 }
 
-// Hang answers when the client gives up, and not at all.
+// Hang does not answer until the client gives up.
 func Hang(req *http.Request, _ Serve) (*http.Response, error) {
 	<-req.Context().Done()
 	return nil, req.Context().Err()
 }
 
-// Half ends each answer in its middle with an error of the connection, io.EOF for none.
+// Half ends each response in its middle with this error of the connection; io.EOF means none.
 func Half(end error) Fault {
 	return func(req *http.Request, serve Serve) (*http.Response, error) {
 		body := []byte(`{"type":"ADDED","object":{"apiVersion":`)
@@ -205,7 +205,7 @@ func Half(end error) Fault {
 	}
 }
 
-// EmptyOf answers that there is no object of a resource, by its plural name; empty means any.
+// EmptyOf answers that a resource, by its plural name, has no objects; empty means every resource.
 func EmptyOf(resource string) Fault {
 	return func(req *http.Request, serve Serve) (*http.Response, error) {
 		if !strings.HasSuffix(req.URL.Path, "/"+resource) && resource != "" {
@@ -219,7 +219,7 @@ func EmptyOf(resource string) Fault {
 	}
 }
 
-// Slow answers each request later by a time.
+// Slow delays each response.
 func Slow(by time.Duration) Fault {
 	return func(req *http.Request, serve Serve) (*http.Response, error) {
 		select {

@@ -37,7 +37,7 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 	return text, errors.Join(err, body.Close())
 }
 
-// A target is what a request is about.
+// A target is the subject of a request.
 type target struct {
 	Request
 	kind   *kind
@@ -47,7 +47,7 @@ type target struct {
 	media  string // the type of the body
 }
 
-// serve answers a request. The lock is held.
+// serve answers a request. The caller holds the lock.
 func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 	if failure := s.authenticate(req); failure != nil {
 		return refuse(req, failure)
@@ -104,7 +104,7 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 	return t.answer(req, code, object, failure)
 }
 
-// target parses the URL of a request, nil if it is not that of a resource.
+// target parses the URL of a request. It returns nil if it is not the URL of a resource.
 func (s *Server) target(req *http.Request) *target {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	var version schema.GroupVersion
@@ -146,7 +146,7 @@ func (s *Server) target(req *http.Request) *target {
 	return t
 }
 
-// verbs are those of requests about a single object.
+// verbs are the verbs of requests for a single object, by method.
 var verbs = map[string]string{
 	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
 	http.MethodDelete: "delete",
@@ -154,7 +154,7 @@ var verbs = map[string]string{
 
 func (t *target) dryRun() bool { return t.query.Get("dryRun") == metav1.DryRunAll }
 
-// existing returns the object that a request names. It is the store's.
+// existing returns the stored object that a request names. It must not be changed.
 func (s *Server) existing(t *target) (runtime.Object, *apierrors.StatusError) {
 	object := s.store.get(t.Resource, key(t.Namespace, t.name))
 	if object == nil {
@@ -171,7 +171,7 @@ func (s *Server) create(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	return s.add(t, object)
 }
 
-// add writes an object that is new.
+// add stores a new object.
 func (s *Server) add(t *target, object runtime.Object) (runtime.Object, *apierrors.StatusError) {
 	m := access(object)
 	if m.GetNamespace() == "" {
@@ -188,7 +188,7 @@ func (s *Server) add(t *target, object runtime.Object) (runtime.Object, *apierro
 		return nil, failure
 	}
 	if t.Resource.Resource == "events" && s.store.get(t.Resource, keyOf(object)) != nil {
-		// Clients name Events after the nanosecond, which is one for all that happens at a virtual time.
+		// Clients name Events after the nanosecond, which does not change within an instant of virtual time.
 		m.SetName(m.GetName() + "." + strconv.FormatInt(s.store.revision, 10))
 	}
 	if s.store.get(t.Resource, keyOf(object)) != nil {
@@ -208,7 +208,7 @@ func (s *Server) update(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	return s.replace(t, object)
 }
 
-// replace writes a new state of an object that exists.
+// replace stores a new state of an existing object.
 func (s *Server) replace(t *target, object runtime.Object) (runtime.Object, *apierrors.StatusError) {
 	old, failure := s.existing(t)
 	if failure != nil {
@@ -242,7 +242,7 @@ func (s *Server) replace(t *target, object runtime.Object) (runtime.Object, *api
 		return s.remove(t.Resource, object), nil
 	}
 	if t.Resource == definitions.GroupResource() {
-		// What was served by the former definition is not served any more.
+		// Resources of the former definition are no longer served.
 		s.store.end(schema.ParseGroupResource(t.name))
 	}
 	return s.store.write(watch.Modified, t.Resource, object), nil
@@ -274,7 +274,7 @@ func (s *Server) delete(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	return s.terminate(t.Resource, old, options), nil
 }
 
-// deleteOptions decodes the body of a deletion, which may be of any group.
+// deleteOptions decodes the body of a deletion, which may have any API group.
 func deleteOptions(body []byte) (options metav1.DeleteOptions, failure *apierrors.StatusError) {
 	err := json.Unmarshal(body, &options)
 	if len(body) > 0 && body[0] != '{' {
@@ -286,7 +286,7 @@ func deleteOptions(body []byte) (options metav1.DeleteOptions, failure *apierror
 	return options, failure
 }
 
-// deleteCollection deletes what a list with the same selectors has.
+// deleteCollection deletes the objects that a list with the same selectors returns.
 func (s *Server) deleteCollection(t *target, body []byte) *apierrors.StatusError {
 	matches, failure := t.selector()
 	if failure != nil {
@@ -305,7 +305,7 @@ func (s *Server) deleteCollection(t *target, body []byte) *apierrors.StatusError
 	return nil
 }
 
-// list answers with the objects of a revision: the present one, or that of the first page.
+// list returns the objects at a revision: the current one, or the revision of the first page.
 func (s *Server) list(req *http.Request, t *target) *http.Response {
 	revision, from := s.store.revision, ""
 	if token := t.query.Get("continue"); token != "" {
@@ -336,7 +336,7 @@ func (s *Server) list(req *http.Request, t *target) *http.Response {
 	return respond(req, http.StatusOK, t.format.contentType(), t.format.list(found, revision, next))
 }
 
-// tooNew refuses a list at a revision that the server has not come to.
+// tooNew refuses a list at a revision that the server has not reached.
 func (s *Server) tooNew(t *target) *apierrors.StatusError {
 	text := t.query.Get("resourceVersion")
 	if text == "" {
@@ -358,14 +358,14 @@ func (s *Server) tooNew(t *target) *apierrors.StatusError {
 	return failure
 }
 
-// selector returns what tells whether an object is asked for.
+// selector returns a function that reports whether the request selects an object.
 func (t *target) selector() (func(runtime.Object) bool, *apierrors.StatusError) {
 	byLabel, err1 := labels.Parse(t.query.Get("labelSelector"))
 	byField, err2 := fields.ParseSelector(t.query.Get("fieldSelector"))
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	name := t.name // most selectors of fields are for one name
+	name := t.name // most field selectors select a name
 	if one, found := byField.RequiresExactMatch("metadata.name"); found && name == "" {
 		name = one
 	}
@@ -378,5 +378,5 @@ func (t *target) selector() (func(runtime.Object) bool, *apierrors.StatusError) 
 	}, nil
 }
 
-// now is the time as objects carry it.
+// now is the current time in the precision of objects.
 func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// patch changes an object by a JSON merge patch (RFC 7386), by a strategic merge patch if the resource is built-in, or
-// by a server-side apply, which is modeled as either of these that also creates.
+// patch changes an object with a JSON merge patch (RFC 7386), with a strategic merge patch if the resource is built-in,
+// or with a server-side apply, which is modeled as one of these patches that may create the object.
 func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
 	old, failure := s.existing(t)
 	applied := types.PatchType(t.media) == types.ApplyYAMLPatchType
@@ -53,7 +53,7 @@ func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.Statu
 	return s.replace(t, object)
 }
 
-// scale reads or changes how many pods a workload has.
+// scale reads or changes the number of pods of a workload.
 func (s *Server) scale(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
 	old, failure := s.existing(t)
 	if failure != nil {

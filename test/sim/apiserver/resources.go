@@ -25,16 +25,16 @@ import (
 // A kind is a resource that the server has.
 type kind struct {
 	schema.GroupVersionKind
-	// resource is the plural name; it and the group identify the kind.
+	// resource is the plural name. It and the group identify the kind.
 	resource string
-	// namespaced tells that objects are in namespaces.
+	// namespaced reports whether objects are in namespaces.
 	namespaced bool
-	// status tells that there is the subresource status.
+	// status reports whether there is the subresource status.
 	status bool
-	// generations tells that the generation counts changes of what is desired.
+	// generations reports whether the generation counts changes of the desired state.
 	generations bool
-	// prune drops what the schema of a version does not have, and returns what it refuses. It is nil for built-in resources,
-	// whose types do that.
+	// prune drops the fields that the schema of a version does not have, and returns the values that the schema
+	// refuses. It is nil for built-in resources, whose Go types have the same effect.
 	prune func(object map[string]any) field.ErrorList
 }
 
@@ -42,7 +42,7 @@ func (k *kind) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.resource}
 }
 
-// subresources are those that the kind has.
+// subresources returns the subresources of the kind.
 func (k *kind) subresources() (names []string) {
 	if k.status {
 		names = append(names, "status")
@@ -56,7 +56,7 @@ func (k *kind) subresources() (names []string) {
 	return names
 }
 
-// custom tells that a CustomResourceDefinition defines the kind.
+// custom reports whether a CustomResourceDefinition defines the kind.
 func (k *kind) custom() bool { return k.prune != nil }
 
 // builtIn are the built-in resources, and CustomResourceDefinitions.
@@ -94,7 +94,7 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 		{GroupVersionKind: rbac.WithKind("Role"), resource: "roles", namespaced: true},
 		{GroupVersionKind: rbac.WithKind("RoleBinding"), resource: "rolebindings", namespaced: true},
 		{GroupVersionKind: networking.WithKind("ServiceCIDR"), resource: "servicecidrs", status: true},
-		// Policies are kept, and enforced by real API servers alone.
+		// Policies are stored, but only real API servers enforce them.
 		{
 			GroupVersionKind: admission.WithKind("ValidatingAdmissionPolicy"), resource: "validatingadmissionpolicies",
 			status: true, generations: true,
@@ -117,7 +117,7 @@ var definitions = schema.GroupVersionResource{
 
 var codecs = serializer.NewCodecFactory(scheme.Scheme)
 
-// kindOf returns the kind of a resource in a version, nil if it is not served. The lock is held.
+// kindOf returns the kind of a resource in a version, or nil if it is not served. The caller holds the lock.
 func (s *Server) kindOf(resource schema.GroupVersionResource) *kind {
 	if found := builtIn[resource]; found != nil {
 		return found
@@ -135,13 +135,13 @@ func (s *Server) kindOf(resource schema.GroupVersionResource) *kind {
 	return cached.kind
 }
 
-// customKind is what was found in a definition.
+// customKind is the cached result of kindIn.
 type customKind struct {
 	definition *unstructured.Unstructured
 	kind       *kind
 }
 
-// kindIn returns the kind that a CustomResourceDefinition defines in a version, nil if it does not serve it.
+// kindIn returns the kind that a CustomResourceDefinition defines in a version, or nil if it does not serve the version.
 func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionResource) *kind {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(definition.Object, path...)
@@ -167,8 +167,8 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 	return nil
 }
 
-// fit drops the fields of an object that a schema does not have, as a structural schema does: none here preserves unknown
-// fields, and what every object has stays. It returns the lists that are longer than the schema allows.
+// fit drops the fields of an object that are not in a structural schema, except those that every object has; no schema
+// here preserves unknown fields. It returns the lists that are longer than the schema allows.
 func fit(openAPI map[string]any, value any, path *field.Path) (problems field.ErrorList) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -20,21 +20,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options are what a Server is made from.
+// Options configure a Server.
 type Options struct {
-	// Name is part of the UIDs that the server gives.
+	// Name is part of the UIDs that the server assigns.
 	Name string
-	// ServiceCIDRs are the ranges of cluster IPs, the first family first. None means 10.96.0.0/16.
+	// ServiceCIDRs are the ranges of cluster IPs, primary family first. Empty means 10.96.0.0/16.
 	ServiceCIDRs []netip.Prefix
-	// Administrator is a bearer token. Empty means that the server asks nobody for one. There are no rights: who has a token
-	// may do all.
+	// Administrator is the administrator's bearer token. If it is empty, requests need no token. There is no
+	// authorization: every valid token has all rights.
 	Administrator string
 }
 
-// A Server is an API server with its store, admission and garbage collector. It
-// implements http.RoundTripper. Its methods are safe for concurrent use.
+// A Server is an API server with its store, admission and garbage collector. It implements http.RoundTripper. Its
+// methods are safe for concurrent use.
 type Server struct {
-	Gate    // of all but the administrator
+	Gate    // for all clients except the administrator
 	options Options
 
 	mu      sync.Mutex
@@ -43,25 +43,25 @@ type Server struct {
 	stopped bool
 	store   store
 	names   int
-	// nodePorts is how many node ports were allocated.
+	// nodePorts is the number of allocated node ports.
 	nodePorts int32
-	tokens    map[string]time.Time // when those that were issued expire
-	// kinds are those of custom resources that were asked for.
+	tokens    map[string]time.Time // expiry of issued tokens
+	// kinds caches the kinds of custom resources.
 	kinds    map[schema.GroupVersionResource]customKind
 	requests map[Request]int
 }
 
-// A Request is what a client asks, without what identifies a single object.
+// A Request is a client's request without the identity of a single object.
 type Request struct {
-	// Verb is the one of Kubernetes: get, list, watch, create, update, patch, delete; Subresource is "status" or empty.
+	// Verb is a Kubernetes verb: get, list, watch, create, update, patch, delete. Subresource is "status" or empty.
 	Verb, Subresource string
 	Resource          schema.GroupResource
 	Namespace         string
-	// Host is that of the URL that was asked, which tells clients apart.
+	// Host is the host of the request's URL, which identifies the client.
 	Host string
 }
 
-// New returns a server that has the namespaces default and kube-system, and its ServiceCIDR.
+// New returns a server with the namespaces default and kube-system, and the ServiceCIDR of the options.
 func New(options Options) *Server {
 	if len(options.ServiceCIDRs) == 0 {
 		options.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
@@ -75,27 +75,27 @@ func New(options Options) *Server {
 	return s
 }
 
-// RoundTrip serves a request. What is wrong with it is in the response: the error is that of an outage or a fault.
+// RoundTrip serves a request. Refusals are in the response; an error means an outage or a fault.
 func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) { return s.faulty(req) }
 
-// ServeHTTP serves clients that connect over a network. Their address is the Host of their requests.
+// ServeHTTP serves clients that connect over a network. A client's address is the Host of its requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	req.URL.Host = req.RemoteAddr
 	response, err := s.RoundTrip(req)
 	if err != nil {
-		panic(http.ErrAbortHandler) // nobody waits for the answer, or it is to see none
+		panic(http.ErrAbortHandler) // nobody waits for the response, or it must not be seen
 	}
 	defer response.Body.Close()
 	maps.Copy(w.Header(), response.Header)
 	w.WriteHeader(response.StatusCode)
 	sender := http.NewResponseController(w)
-	_ = sender.Flush() // a watch may have nothing to send yet
+	_ = sender.Flush() // a watch may have nothing to send yet, but its headers
 	if _, err := io.Copy(flushed{w, sender}, response.Body); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// flushed sends what is written at once.
+// flushed flushes after each write.
 type flushed struct {
 	io.Writer
 	sender *http.ResponseController
@@ -106,7 +106,7 @@ func (f flushed) Write(text []byte) (int, error) {
 	return n, errors.Join(err, f.sender.Flush())
 }
 
-// answer answers as a server that works.
+// answer serves a request without faults.
 func (s *Server) answer(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func (s *Server) answer(req *http.Request) (*http.Response, error) {
 	return s.serve(req, body), nil //nolint:contextcheck // a watch lasts as long as the context of its request
 }
 
-// Write creates an object, which names its kind, or replaces the one of its name but for its status: what an administrator
-// does, without the way to the server.
+// Write creates an object, which must have its kind, or replaces the object with this name except its status. It acts
+// as an administrator, but does not use the network.
 func (s *Server) Write(object runtime.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Server) Write(object runtime.Object) error {
 	return nil
 }
 
-// Delete deletes an object, which names its kind, if it exists.
+// Delete deletes an object, which must have its kind, if it exists.
 func (s *Server) Delete(object runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *Server) Delete(object runtime.Object) {
 	}
 }
 
-// about is a request about an object.
+// about returns the target for an object.
 func (s *Server) about(object runtime.Object) *target {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GetObjectKind().GroupVersionKind())
 	m := access(object)
@@ -162,23 +162,23 @@ func (s *Server) about(object runtime.Object) *target {
 	}
 }
 
-// SetRefuse makes the server ask refuse about each request first: admission, quota, authorization or overload. refuse
-// runs under the server's lock and must not call the server. nil ends that.
+// SetRefuse makes the server call refuse before each request, to model admission, quota, authorization or overload.
+// refuse runs under the server's lock and must not call the server. nil removes it.
 func (s *Server) SetRefuse(refuse func(Request) *apierrors.StatusError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = refuse
 }
 
-// Revision is the last one that the server gave out.
+// Revision returns the latest revision.
 func (s *Server) Revision() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store.revision
 }
 
-// Compact forgets all revisions until now: one more begins, as any write begins one. Watches that are open see what they
-// did not see yet, as those of a watch cache do; a watch that begins at an older revision gets 410.
+// Compact discards all revisions up to now; like every write, it begins a new one. Open watches still get the events
+// that they have not yet got, as from a watch cache. A watch that begins at an older revision gets 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *Server) Compact() {
 	s.store.compact(s.store.revision)
 }
 
-// Restart ends all watches, as one of several servers of a cluster does that restarts: clients reach another one.
+// Restart ends all watches, as if one of several servers of a cluster restarts: clients reach another one immediately.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +199,7 @@ type Backup struct {
 	objects  map[schema.GroupResource]map[string]runtime.Object
 }
 
-// Backup returns what the server holds. Backups share nothing that changes.
+// Backup returns the server's content. Backups share only immutable objects.
 func (s *Server) Backup() *Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +214,8 @@ func cloned(objects map[schema.GroupResource]map[string]runtime.Object) map[sche
 	return clone
 }
 
-// Restore restarts the server with the content of a backup: watches see nothing of what was lost. Revisions are given out
-// anew, or continue those of now with one that no watch is at, as with --bump-revision and --mark-compacted of etcdutl.
+// Restore restarts the server with the content of a backup. Watches get no events for lost writes. With bump, revisions
+// continue above the current one, as with --bump-revision and --mark-compacted of etcdutl; else they are reused.
 func (s *Server) Restore(backup *Backup, bump bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,8 +235,8 @@ func (s *Server) Requests() map[Request]int {
 	return maps.Clone(s.requests)
 }
 
-// List returns the objects of a resource that exist, in no order. They are the
-// store's and must not be changed. Custom resources are unstructured.
+// List returns the existing objects of a resource, in no particular order. They belong to the store and must not be
+// changed. Custom resources are unstructured.
 func List[T runtime.Object](s *Server, resource schema.GroupResource) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func List[T runtime.Object](s *Server, resource schema.GroupResource) []T {
 	return objects
 }
 
-// later runs a part of the control plane that is not the API server after a moment, under the lock.
+// later runs a part of the control plane other than the API server after controllerDelay, under the lock.
 func (s *Server) later(run func()) {
 	time.AfterFunc(controllerDelay, func() {
 		s.mu.Lock()
@@ -258,5 +258,5 @@ func (s *Server) later(run func()) {
 	})
 }
 
-// controllerDelay is how long the garbage collector and the namespace controller take.
+// controllerDelay is the delay of the garbage collector and the namespace controller.
 const controllerDelay = 50 * time.Millisecond

@@ -31,7 +31,7 @@ func validateService(service *corev1.Service) (problems field.ErrorList) {
 	return problems
 }
 
-// admitService fills in a Service's defaults and allocates its cluster IPs.
+// admitService sets a Service's defaults and allocates its cluster IPs.
 func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusError {
 	spec := &service.Spec
 	if spec.Type == "" {
@@ -63,7 +63,7 @@ func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusErr
 	return s.allocate(service, old)
 }
 
-// admitNodePorts gives a Service of type NodePort or LoadBalancer node ports that none had before, and takes those of others away.
+// admitNodePorts allocates new node ports for a Service of type NodePort or LoadBalancer, and clears them for other types.
 func (s *Server) admitNodePorts(spec *corev1.ServiceSpec, old *corev1.Service) {
 	has := spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer
 	if has && spec.ExternalTrafficPolicy == "" {
@@ -90,7 +90,7 @@ func (s *Server) admitNodePorts(spec *corev1.ServiceSpec, old *corev1.Service) {
 	}
 }
 
-// allocate gives a Service its families and cluster IPs.
+// allocate sets the families and cluster IPs of a Service.
 func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 	spec := &service.Spec
 	invalid := func(path *field.Path, value any, detail string) *apierrors.StatusError {
@@ -115,7 +115,7 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
-	// An administrator writes its endpoints, of whatever family.
+	// An administrator writes the endpoints of such a Service, of either family.
 	selectorless := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
 	served := s.families()
 	if spec.IPFamilyPolicy == nil {
@@ -198,7 +198,7 @@ func (s *Server) rangeOf(family corev1.IPFamily) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// taken are the cluster IPs of all Services but one.
+// taken returns the cluster IPs of all Services except one.
 func (s *Server) taken(but *corev1.Service) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	for _, each := range s.store.objects[corev1.Resource("services")] {
@@ -215,8 +215,8 @@ func (s *Server) taken(but *corev1.Service) map[netip.Addr]bool {
 	return taken
 }
 
-// free returns the lowest address of a family that is not taken. The address of
-// the network, and the last of an IPv4 range, are not given out.
+// free returns the lowest free address of a family. It skips the network address, and the last address of an IPv4
+// range.
 func (s *Server) free(family corev1.IPFamily, taken map[netip.Addr]bool) (netip.Addr, bool) {
 	cidr := s.rangeOf(family)
 	for address := cidr.Addr().Next(); cidr.Contains(address); address = address.Next() {

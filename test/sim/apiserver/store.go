@@ -13,38 +13,38 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// An event is what happened to one object in one revision. Its objects are never changed.
+// An event is a change of one object in one revision. Its objects are immutable.
 type event struct {
 	revision      int64
 	at            time.Time
 	eventType     watch.EventType
 	groupResource schema.GroupResource
 	key           string
-	// object is the new state, or the last one of an object that was deleted,
-	// with the revision of the event. previous is nil for an object that is new.
+	// object is the new state or, for a deletion, the last state with the revision of the event. previous is nil for a
+	// new object.
 	object, previous runtime.Object
 	frames           *frames
 }
 
-// A store holds what exists in each revision since the last compaction, as etcd does. Objects in it are never changed.
+// A store has the state of each revision since the last compaction, as etcd does. Its objects are immutable.
 type store struct {
 	revision  int64
 	compacted int64
-	// cached is the revision from which on watches can begin: when the API server started.
+	// cached is the oldest revision at which watches can begin: the revision when the API server started.
 	cached  int64
 	objects map[schema.GroupResource]map[string]runtime.Object
-	// log has the events after the revision compacted, oldest first.
+	// log has the events after revision compacted, oldest first.
 	log []event
-	// streams are the open watches of each resource. They are given each event
-	// when it happens, so that a compaction takes none from them.
+	// streams are the open watches of each resource. They get each event when it happens, so a compaction does not take
+	// events from them.
 	streams map[schema.GroupResource]map[*stream]struct{}
 }
 
-// compactEvery is how often an API server compacts its store (kube-apiserver's --etcd-compaction-interval): what is
-// older than that may be gone, and what is twice as old is.
+// compactEvery is the interval at which an API server compacts its store (kube-apiserver's --etcd-compaction-interval).
+// Revisions older than one interval may be gone; revisions older than two intervals are.
 const compactEvery = 5 * time.Minute
 
-// firstRevision is where a store begins. As in etcd, revisions that were never given out mean nothing.
+// firstRevision is the first revision of a store. As in etcd, revisions that were never assigned mean nothing.
 const firstRevision = 100
 
 func newStore() store {
@@ -59,8 +59,8 @@ func (s *store) get(resource schema.GroupResource, key string) runtime.Object {
 	return s.objects[resource][key]
 }
 
-// write stores an object, which belongs to the store from then on, and returns
-// it with its new revision. eventType tells how.
+// write stores an object, which must not be changed afterwards, and returns it with its new revision. eventType is the
+// type of the change.
 func (s *store) write(eventType watch.EventType, resource schema.GroupResource, object runtime.Object) runtime.Object {
 	s.revision++
 	access(object).SetResourceVersion(strconv.FormatInt(s.revision, 10))
@@ -111,7 +111,7 @@ func (s *store) end(resource schema.GroupResource) {
 
 func (s *store) endAll() { s.endIf(func(*stream) bool { return true }, nil) }
 
-// endIf ends watches: in order, or broken off by an error.
+// endIf ends watches: normally, or with an error that breaks them off.
 func (s *store) endIf(concerned func(*stream) bool, err error) {
 	for _, streams := range s.streams {
 		for w := range streams {
@@ -124,7 +124,7 @@ func (s *store) endIf(concerned func(*stream) bool, err error) {
 	}
 }
 
-// at returns the objects of a resource by key as they were in a revision that is not compacted.
+// at returns the objects of a resource by key, as of a revision that is not compacted.
 func (s *store) at(resource schema.GroupResource, revision int64) map[string]runtime.Object {
 	objects := maps.Clone(s.objects[resource])
 	for _, each := range slices.Backward(s.log) {
@@ -153,14 +153,14 @@ func (s *store) after(revision int64) []event {
 	return s.log[begin:len(s.log):len(s.log)]
 }
 
-// compact forgets what was before a revision.
+// compact discards the events up to a revision.
 func (s *store) compact(revision int64) {
 	s.log = slices.Clone(s.after(revision))
 	s.compacted = max(s.compacted, min(revision, s.revision))
 }
 
-// An Event is a change of one object. Object is the store's and must not be
-// changed; of an object that was deleted it is the last state.
+// An Event is a change of one object. Object belongs to the store and must not be changed. For a deletion it is the
+// last state.
 type Event struct {
 	At       time.Time
 	Type     watch.EventType
@@ -168,8 +168,8 @@ type Event struct {
 	Object   runtime.Object
 }
 
-// After returns what happened after a revision, oldest first, and the present
-// revision. What was compacted, or lost by Restore, is missing.
+// After returns the events after a revision, oldest first, and the current revision. Compacted events, and events that
+// Restore discarded, are missing.
 func (s *Server) After(revision int64) (events []Event, present int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

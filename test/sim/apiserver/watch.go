@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// bookmarkEvery is how often a watch that asks for bookmarks gets one.
+	// bookmarkEvery is the interval of bookmarks for a watch that asks for them.
 	bookmarkEvery = time.Minute
-	// watchTimeout is how long a watch lasts that does not say so.
+	// watchTimeout is the timeout of a watch that sets none.
 	watchTimeout = 30 * time.Minute
 )
 
@@ -29,22 +29,22 @@ type stream struct {
 	server  *Server
 	target  *target
 	matches func(runtime.Object) bool
-	// from is the revision after which events are sent, which may be one to come; at is the one up to which they were.
+	// from is the revision after which the watch begins, perhaps a future one; at is the revision up to which events were sent.
 	from, at int64
-	// pending are the events to send, and ended tells that the server closes
-	// the watch; all under the server's lock. woken says that they changed.
+	// pending are the events to send; ended is set when the server closes the watch. The server's lock guards both.
+	// woken signals a change of either.
 	pending []event
 	ended   bool
-	broken  error // of a watch that ended
+	broken  error // the error that broke the watch off
 	woken   chan struct{}
-	// begin are the objects that a list which is streamed sends first.
+	// begin are the objects that a streamed list sends first.
 	begin     []runtime.Object
 	initial   bool
 	bookmarks bool
 	writer    *io.PipeWriter
 }
 
-// watch answers with the events after a revision. The lock is held.
+// watch answers with the events after a revision. The caller holds the lock.
 func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	matches, failure := t.selector()
 	if failure != nil {
@@ -110,7 +110,7 @@ func (w *stream) wake() {
 	}
 }
 
-// send sends until the watch ends.
+// send sends events until the watch ends.
 func (w *stream) send(ctx context.Context, timeout time.Duration, expired bool) error {
 	stopped := context.AfterFunc(ctx, func() { w.writer.CloseWithError(ctx.Err()) })
 	defer stopped()
@@ -168,7 +168,7 @@ func (w *stream) send(ctx context.Context, timeout time.Duration, expired bool) 
 	}
 }
 
-// take returns the events to send, the revision up to which they are all, and whether and how the watch ends.
+// take returns the events to send, the revision that they reach, and whether the watch has ended and with which error.
 func (w *stream) take() (pending []event, current int64, ended bool, broken error) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -176,19 +176,19 @@ func (w *stream) take() (pending []event, current int64, ended bool, broken erro
 	return pending, w.server.store.revision, w.ended, w.broken
 }
 
-// selects tells whether the watch selects the object of an event, now and before.
+// selects reports whether the watch selects the object of an event, now and before.
 func (w *stream) selects(each event) (is, was bool) {
 	return each.eventType != watch.Deleted && w.matches(each.object), each.previous != nil && w.matches(each.previous)
 }
 
-// concerns reports whether a watch delivers an event. A cluster has a watch of one Lease for each that reads it, and
-// none of them wakes for the Leases that the cluster writes for itself.
+// concerns reports whether the watch delivers an event. In a cluster, each reader watches a single Lease, and must not
+// wake for Leases that the cluster writes for itself.
 func (w *stream) concerns(each event) bool {
 	is, was := w.selects(each)
 	return is || was
 }
 
-// tell sends an event as those who select see it.
+// tell sends an event as the watch's selectors see it.
 func (w *stream) tell(each event) error {
 	eventType := watch.Deleted
 	switch is, was := w.selects(each); {
@@ -201,7 +201,7 @@ func (w *stream) tell(each event) error {
 	return err
 }
 
-// bookmark tells up to which revision the watch is.
+// bookmark sends the revision that the watch has reached.
 func (w *stream) bookmark(annotations map[string]string) error {
 	object := w.target.kind.empty()
 	access(object).SetResourceVersion(strconv.FormatInt(w.at, 10))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract lists what clients may expect of an API server: operations, each with its result. The model of
-// package apiserver and a real kube-apiserver are both held to it.
+// Package contract lists what clients may expect of an API server: operations and their results. The model of package
+// apiserver and a real kube-apiserver must both pass.
 package contract
 
 import (
@@ -26,21 +26,21 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// An Operation is a few requests and the text that they result in.
+// An Operation is a few requests and the text of their results.
 type Operation struct {
 	Name string
-	// Run ends with must if a request fails whose result is not in the text.
+	// Run calls must if a request fails and its result is not part of the text.
 	Run  func(ctx context.Context, c *Client) string
 	Want string
 }
 
-// A Client reaches the API server that an operation runs against. Each operation has a namespace of its own.
+// A Client connects to the API server under test. Each operation has its own namespace.
 type Client struct {
 	kubernetes.Interface
 	Dynamic   dynamic.Interface
 	Namespace string
 	Maps      corev1client.ConfigMapInterface // in the namespace
-	// Config is that of these clients, which have all rights.
+	// Config is the configuration of these clients, which have all rights.
 	Config *rest.Config
 }
 
@@ -50,8 +50,8 @@ var (
 	imports = mcs.WithResource("serviceimports")
 )
 
-// Test runs every operation against the API server that config reaches. The server has the CustomResourceDefinitions of
-// the MCS API, a garbage collector and a namespace controller.
+// Test runs every operation against the API server of the configuration. The server must have the
+// CustomResourceDefinitions of the MCS API, a garbage collector and a namespace controller.
 func Test(t *testing.T, config *rest.Config) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -76,14 +76,14 @@ func newClient(ctx context.Context, config *rest.Config, namespace string) *Clie
 	return &Client{typed, need(dynamic.NewForConfig(config)), namespace, typed.CoreV1().ConfigMaps(namespace), config}
 }
 
-// must ends an operation on an error.
+// must ends an operation if there is an error.
 func must(err error) {
 	if err != nil {
 		panic(failed{err})
 	}
 }
 
-// need is must for a request with a result.
+// need is must for functions with a result.
 func need[T any](value T, err error) T {
 	must(err)
 	return value
@@ -91,7 +91,7 @@ func need[T any](value T, err error) T {
 
 type failed struct{ error }
 
-// try returns what an operation returns, or the error by which must ended it.
+// try returns the result of an operation, or the error with which must ended it.
 func try(run func() string) (got string, err error) {
 	defer func() {
 		switch problem := recover().(type) {
@@ -105,7 +105,7 @@ func try(run func() string) (got string, err error) {
 	return run(), nil
 }
 
-// result says how a request ended: "ok", or the reason and the code of its refusal.
+// result returns how a request ended: "ok", or the reason and the code of its refusal.
 func result(err error) string {
 	if err == nil {
 		return "ok"
@@ -117,7 +117,7 @@ func result(err error) string {
 	return fmt.Sprintf("%s %d", status.Status().Reason, status.Status().Code)
 }
 
-// results joins how several requests ended.
+// results joins the results of several requests.
 func results(errs ...error) string {
 	texts := make([]string, len(errs))
 	for i, err := range errs {
@@ -129,16 +129,16 @@ func results(errs ...error) string {
 // words joins values with spaces.
 func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
 
-// patience is how long an operation waits for something to happen.
+// patience is how long an operation waits for a state.
 const patience = 20 * time.Second
 
-// until waits for a state that controllers bring about.
+// until waits for a state that controllers produce.
 func until(ctx context.Context, state func() bool) {
 	must(wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true,
 		func(context.Context) (bool, error) { return state(), nil }))
 }
 
-// events reads the next events of a watch, without bookmarks that only keep it young.
+// events returns the next events of a watch, without plain bookmarks.
 func events(ctx context.Context, w watch.Interface, count int) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -166,8 +166,8 @@ func events(ctx context.Context, w watch.Interface, count int) string {
 	return strings.Join(texts, ", ")
 }
 
-// TestRestart asserts that a watch from before a restart of the only API server gets 410. restart returns once the
-// server answers.
+// TestRestart asserts that after a restart of the only API server, a watch from before it gets 410. restart must return
+// once the server answers.
 func TestRestart(t *testing.T, config *rest.Config, restart func()) {
 	ctx := t.Context()
 	got, err := try(func() string {

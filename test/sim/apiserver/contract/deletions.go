@@ -93,7 +93,7 @@ var deletions = []Operation{
 	}, "true"},
 }
 
-// createOwned creates a ConfigMap and one that it owns: owner and owned.
+// createOwned creates two ConfigMaps: owner, and owned, whose owner it is.
 func createOwned(ctx context.Context, c *Client) {
 	owner := need(c.Maps.Create(ctx, configMap("owner", "red"), metav1.CreateOptions{}))
 	owned := configMap("owned", "red")

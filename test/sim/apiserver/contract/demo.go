@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// demo are the operations that the demo and kubectl clusterset make in it, and no controller of ours.
+// demo are operations that the demo and kubectl clusterset need, but the controllers do not.
 var demo = []Operation{
 	{"the status of a pod is patched by the type of a condition", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().Pods(c.Namespace)
@@ -28,7 +28,7 @@ var demo = []Operation{
 				NodeName: "nowhere", Containers: []corev1.Container{{Name: "one", Image: "one"}},
 			},
 		}
-		// A namespace has its default service account after a moment.
+		// The default service account of a namespace exists after a moment.
 		until(ctx, func() bool {
 			_, err := client.Create(ctx, pod, metav1.CreateOptions{})
 			return err == nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fill creates ConfigMaps, all of one color, and returns the version of the last.
+// fill creates ConfigMaps with the same color, and returns the version of the last.
 func fill(ctx context.Context, c *Client, color string, names ...string) (version string) {
 	for _, name := range names {
 		version = need(c.Maps.Create(ctx, configMap(name, color), metav1.CreateOptions{})).ResourceVersion
@@ -28,13 +28,13 @@ func namesOf(list *corev1.ConfigMapList) string {
 	return strings.Join(names, " ")
 }
 
-// versionOf is the resourceVersion of an object as a number, 0 for none.
+// versionOf returns the resourceVersion of an object as a number, 0 if it is not one.
 func versionOf(object metav1.Object) uint64 {
-	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // 0 fails the operation
+	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // 0 makes the operation fail
 	return version
 }
 
-const ours = "color" // leaves out what the control plane creates in each namespace
+const ours = "color" // excludes the objects that the control plane creates in each namespace
 
 var lists = []Operation{
 	{"a list is in the order of names, and selects", func(ctx context.Context, c *Client) string {
