@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// A pipe is one direction of a connection. What is written arrives after the delay, in order, unless the direction is
-// cut: then it waits, as what TCP sends again and again does; or unless it is lost: then it never arrives, and neither
-// does the end of the connection. The lock of its way is held for all that it does, and it is told to look again when
-// the way changes.
+// A pipe is one direction of a connection. Data arrives in order after the delay. While the direction is cut, data
+// waits, as if TCP retransmits it. If the pipe is lost, neither data nor the end of the connection arrives any more.
+// The lock of the way guards all operations; a change of the way wakes the readers.
 type pipe struct {
 	*way
 	changed  *sync.Cond
 	segments []segment
-	from     int // which end writes: index into cut
+	from     int // the end that writes: 0 or 1, a bit of cut
 	closed   error
-	lost     bool // nothing arrives any more
+	lost     bool // nothing arrives any longer
 	deadline time.Time
 	timer    *time.Timer
 }
@@ -78,14 +77,14 @@ func (p *pipe) read(buffer []byte) (int, error) {
 	}
 }
 
-// wake has a reader look again. It takes the lock so that no reader is between its look and its wait.
+// wake makes a reader check again. It takes the lock so that no reader is between its check and its wait.
 func (p *pipe) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changed.Broadcast()
 }
 
-// close ends the pipe: io.EOF for an end that arrives after what was written, anything else at once.
+// close ends the pipe: with io.EOF after the data that was written, with any other error immediately.
 func (p *pipe) close(err error) {
 	if p.lost && errors.Is(err, io.EOF) {
 		return
@@ -123,7 +122,7 @@ func (c *conn) SetReadDeadline(at time.Time) error {
 	c.in.changed.Broadcast()
 	return nil
 }
-func (c *conn) SetWriteDeadline(time.Time) error { return nil } // a write never waits
+func (c *conn) SetWriteDeadline(time.Time) error { return nil } // writes never wait
 func (c *conn) SetDeadline(at time.Time) error   { return c.SetReadDeadline(at) }
 
 func (c *conn) Close() error {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network connects clusters in memory: simulated ones on virtual time, and real ones, whose connections
-// test/controller leads over it.
+// Package network connects clusters in memory: simulated clusters on virtual time, and real ones, whose connections
+// test/controller directs through it.
 //
-// Every pair of clusters has a way in each direction, and each way its own faults. Connections are byte streams on
-// which TLS and HTTP/2 run unchanged, so that a half-open connection is found, or not, by the code under test.
+// Every ordered pair of hosts has a way with its own faults. Connections are byte streams that carry real TLS and
+// HTTP/2, so the code under test itself must detect half-open connections.
 package network
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Direction is a direction of the packets of a way, as seen by the one who dials. Directions can be joined with |.
+// Direction is a direction of a way's packets, from the point of view of the host that dials. Directions can be joined with |.
 type Direction int
 
 // The directions.
@@ -28,7 +28,7 @@ const (
 	Both = ToServer | FromServer
 )
 
-// A Network has hosts that listen and ways between them. It is safe for concurrent use.
+// A Network has listening hosts and ways between them. It is safe for concurrent use.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
@@ -45,11 +45,11 @@ func New() *Network {
 	}
 }
 
-// A way is what connections from one host to another go over. Its lock is that of its connections.
+// A way carries the connections from one host to another. Its lock guards its connections.
 type way struct {
 	mu      sync.Mutex
 	cut     Direction
-	frozen  bool // the host that listens
+	frozen  bool // whether the listening host is frozen
 	refused bool
 	loss    float64
 	delay   time.Duration
@@ -58,7 +58,7 @@ type way struct {
 	open    map[*conn]bool // client ends
 }
 
-// delayOf is how much later the next segment arrives: each time that it is lost it is sent again, after twice as long.
+// delayOf returns the delay of the next segment. Each time the segment is lost, it is retransmitted after twice the time.
 func (w *way) delayOf() time.Duration {
 	delay := w.delay
 	if w.jitter > 0 {
@@ -70,14 +70,14 @@ func (w *way) delayOf() time.Duration {
 	return delay
 }
 
-// What TCP waits before it sends a segment again: at first (RFC 6298 after a
-// round trip was measured; Linux, TCP_RTO_MIN) and at most.
+// Retransmission timeouts of TCP: the first (RFC 6298 after a round trip was measured; Linux, TCP_RTO_MIN) and the
+// longest.
 const (
 	firstTimeout = 200 * time.Millisecond
 	lastTimeout  = 2 * time.Minute
 )
 
-// holds tells whether what an end wrote waits.
+// holds reports whether data that an end wrote must wait.
 func (w *way) holds(end int) bool { return w.frozen || w.cut&(Direction(1)<<end) != 0 }
 
 func (n *Network) way(from, to string) *way {
@@ -92,7 +92,7 @@ func (n *Network) way(from, to string) *way {
 	return n.ways[key]
 }
 
-// Listen returns the listener of a host, which may listen once at a time.
+// Listen returns the listener of a host, which can have one at a time.
 func (n *Network) Listen(host string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -137,7 +137,7 @@ func (n *Network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 		if cut == 0 {
 			break
 		}
-		select { // SYNs that nobody answers
+		select { // refused connections: SYNs without an answer
 		case <-ctx.Done():
 			return nil, failed(ctx.Err())
 		case <-time.After(time.Second):
@@ -165,29 +165,28 @@ func (n *Network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	return client, nil
 }
 
-// Cut lets nothing through in a direction from now on; connections stay open
-// and what is sent waits. No connection is made over a way that is cut.
+// Cut blocks a direction: connections stay open and data waits. Nobody can connect over a way with a cut direction.
 func (n *Network) Cut(from, to string, direction Direction) {
 	n.change(from, to, func(w *way) { w.cut |= direction })
 }
 
-// Restore undoes Cut, Refuse, Delay and Lose; what waited arrives. What a connection lost by Forget stays lost.
+// Restore undoes Cut, Refuse, Delay and Lose; waiting data arrives. Data that Forget discarded stays lost.
 func (n *Network) Restore(from, to string) {
 	n.change(from, to, func(w *way) { w.cut, w.refused, w.delay, w.jitter, w.loss = 0, false, 0, 0, 0 })
 }
 
-// Refuse lets nobody connect, and resets what is connected.
+// Refuse refuses new connections and resets open ones.
 func (n *Network) Refuse(from, to string) {
 	n.change(from, to, func(w *way) { w.refused = true })
 	n.Reset(from, to)
 }
 
-// Delay has everything arrive later by a time, and by a random part of jitter.
+// Delay delays all data by a fixed time and a random part of jitter.
 func (n *Network) Delay(from, to string, delay, jitter time.Duration) {
 	n.change(from, to, func(w *way) { w.delay, w.jitter = delay, jitter })
 }
 
-// Reset ends the connections of a way for both ends at once.
+// Reset ends the connections of a way immediately for both ends.
 func (n *Network) Reset(from, to string) {
 	n.change(from, to, func(w *way) {
 		for client := range w.open {
@@ -198,13 +197,13 @@ func (n *Network) Reset(from, to string) {
 	})
 }
 
-// Connections is how many connections of a way are open.
+// Connections returns the number of open connections of a way.
 func (n *Network) Connections(from, to string) (count int) {
 	n.change(from, to, func(w *way) { count = len(w.open) })
 	return count
 }
 
-// change changes a way, and has its connections look again.
+// change changes a way, and wakes the readers of its connections.
 func (n *Network) change(from, to string, change func(*way)) {
 	w := n.way(from, to)
 	w.mu.Lock()
@@ -216,11 +215,11 @@ func (n *Network) change(from, to string, change func(*way)) {
 	}
 }
 
-// Freeze has a host that listens neither read nor write from now on, as a
-// process that is stopped: connections to it are made and stay open.
+// Freeze makes a listening host hang like a stopped process: it neither reads nor writes, but connections can be made
+// and stay open.
 func (n *Network) Freeze(host string) { n.setFrozen(host, true) }
 
-// Thaw undoes Freeze; what waited arrives.
+// Thaw undoes Freeze; waiting data arrives.
 func (n *Network) Thaw(host string) { n.setFrozen(host, false) }
 
 func (n *Network) setFrozen(host string, frozen bool) {
@@ -232,14 +231,14 @@ func (n *Network) setFrozen(host string, frozen bool) {
 	}
 }
 
-// ResetAll ends the connections to a host for both ends at once.
+// ResetAll ends the connections to a host immediately for both ends.
 func (n *Network) ResetAll(host string) {
 	for _, from := range n.clients(host) {
 		n.Reset(from, host)
 	}
 }
 
-// clients are the hosts that ever dialed a host, sorted.
+// clients returns the hosts that have dialed a host, sorted.
 func (n *Network) clients(host string) (from []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -252,14 +251,14 @@ func (n *Network) clients(host string) (from []string) {
 	return from
 }
 
-// Lose has each segment lost with a probability below 1 and sent again, as TCP
-// does: it arrives late, and what was sent after it waits for it.
+// Lose loses each segment with a probability below 1. As in TCP, a lost segment is sent again and arrives late, and
+// later segments wait for it.
 func (n *Network) Lose(from, to string, share float64) {
 	n.change(from, to, func(w *way) { w.loss = share })
 }
 
-// Forget makes the connections of a way half open: what is sent in a direction vanishes from now on, and nobody gets a
-// reset, as behind a firewall that forgot them. New connections are not concerned.
+// Forget makes the connections of a way half open: data in a direction is discarded from now on, and no end gets a
+// reset, as if a firewall has forgotten the connections. New connections are not affected.
 func (n *Network) Forget(from, to string, direction Direction) {
 	n.change(from, to, func(w *way) {
 		for client := range w.open {
@@ -272,7 +271,7 @@ func (n *Network) Forget(from, to string, direction Direction) {
 	})
 }
 
-// A listener accepts what hosts dial.
+// A listener accepts connections of other hosts.
 type listener struct {
 	host     string
 	accepted chan *conn
