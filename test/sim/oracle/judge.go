@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// forever is the end of what has none yet.
+// forever is the end of a period that has not ended.
 var forever = time.Unix(1<<40, 0)
 
 type key struct{ cluster, name string }
@@ -23,17 +23,17 @@ type copied struct {
 	address netip.Addr
 }
 
-// A word is what one cluster says of a service from a moment on.
+// A word is the state of a service that a cluster publishes from a moment on.
 type word struct {
 	Service
 	since time.Time
-	// may are the addresses that a reader may have because of it, if it may have some that were exported at all: a watch of its
-	// controller may be behind another, so that a new export begins with what was usable before, and one that ends may still get
-	// what is usable after it.
+	// may are the addresses that a reader may have because of this word, if any word that it may go by exports the
+	// service. The watches of the source's controller may lag behind each other: a new export may begin with endpoints
+	// from before it, and a withdrawn export may still get later endpoints.
 	may []netip.Addr
 }
 
-// ready tells whether it exports an endpoint that is ready.
+// ready reports whether the word exports a ready endpoint with this address.
 func (w word) ready(address netip.Addr) bool {
 	return w.Shared() && slices.ContainsFunc(w.Endpoints, func(e Endpoint) bool { return e.Ready && e.Address == address })
 }
@@ -43,28 +43,28 @@ type way struct {
 	clear   time.Time
 }
 
-// A Judge judges what one cluster has and answers, the reader. Its callers report every change once it is written, every
-// fault before it begins and after it is healed, the copies and IPs in the cluster, and every answer, in this order.
-// Uncertainty counts in favor of the answer.
+// A Judge judges the copies and answers of one cluster, the reader. Its callers report every change after it is
+// written, every fault before it begins and after it is healed, the copies and IPs in the cluster, and every answer, in
+// this order. If the judge is uncertain, the answer counts as correct.
 type Judge struct {
 	reader   string
 	bound    time.Duration
 	clusters []string
 
-	words map[key][]word  // oldest first; the first one says nothing
-	ways  map[string]*way // to the reader, by where they begin
-	// copied and answered are the places of the newest words that objects in the reader, and answers, prove to have arrived;
-	// held are the addresses that it has had.
+	words map[key][]word  // oldest first; the first word is empty
+	ways  map[string]*way // to the reader, by the cluster in which they begin
+	// copied and answered are the indices of the newest words that must have arrived, as the reader's objects and
+	// answers prove; held are the addresses that the reader has had.
 	copied, answered map[key]int
 	held             map[copied]bool
-	// dark is since when the reader has no ready endpoint of a service although it holds one that is ready at its source.
+	// dark is the time since when no copy of a service is ready in the reader, although one is ready at its source.
 	dark   map[string]time.Time
-	serves bool // the DNS server has answered since it was started
-	// ips are those that imports had, by service, and until when.
+	serves bool // the DNS server has answered since its start
+	// ips are the IPs of imports, by service, with the time at which they ended.
 	ips map[string]map[netip.Addr]time.Time
 }
 
-// NewJudge returns a judge to whom all ways are clear since now. bound is how long a change may take over a way that is clear.
+// NewJudge returns a judge for whom all ways are clear since now. A change takes at most bound over a clear way.
 func NewJudge(now time.Time, bound time.Duration, reader string, clusters ...string) *Judge {
 	j := &Judge{
 		reader: reader, bound: bound, clusters: clusters, words: map[key][]word{}, ways: map[string]*way{},
@@ -77,7 +77,7 @@ func NewJudge(now time.Time, bound time.Duration, reader string, clusters ...str
 	return j
 }
 
-// Change is told once a cluster's word of a service has changed.
+// Change reports a new state of a cluster's service, after it was written.
 func (j *Judge) Change(cluster string, next Service, now time.Time) {
 	of, w := key{cluster, next.Name}, word{Service: next, since: now}
 	if j.words[of] == nil {
@@ -89,8 +89,8 @@ func (j *Judge) Change(cluster string, next Service, now time.Time) {
 	j.words[of] = append(j.words[of], w)
 }
 
-// from returns the place of the oldest word that the reader may go by: the last one from before the bound if the way has been
-// clear since then, else the first one.
+// from returns the index of the oldest word that the reader may go by: the last word older than the bound if the way
+// has been clear for that long, else the first word.
 func (j *Judge) from(of key, now time.Time) int {
 	long := now.Add(-j.bound)
 	for i, w := range slices.Backward(j.words[of]) {
@@ -101,48 +101,48 @@ func (j *Judge) from(of key, now time.Time) int {
 	return 0
 }
 
-// may tells whether the reader may have an address of a cluster.
+// may reports whether the reader may have an address of a cluster.
 func (j *Judge) may(of key, address netip.Addr, now time.Time) bool {
 	words := j.words[of][j.from(of, now):]
 	return slices.ContainsFunc(words, func(w word) bool { return w.Shared() }) &&
 		slices.ContainsFunc(words, func(w word) bool { return slices.Contains(w.may, address) })
 }
 
-// must tells whether all words that a reader may go by say so, the oldest of which is at a place or later.
+// must reports whether says is true for all words that the reader may go by. oldest is a lower limit for their indices.
 func (j *Judge) must(of key, oldest int, now time.Time, says func(word) bool) bool {
 	words := j.words[of]
 	return len(words) > 0 && !slices.ContainsFunc(words[max(oldest, j.from(of, now)):], func(w word) bool { return !says(w) })
 }
 
-// first returns the place of the first word that exports an address, below 1 if there is none.
+// first returns the index of the first word that exports an address, or -1.
 func (j *Judge) first(of key, address netip.Addr) int {
 	return slices.IndexFunc(j.words[of], func(w word) bool { return w.Shared() && slices.Contains(w.may, address) })
 }
 
-// Block is told before something blocks the way from a cluster.
+// Block reports a fault on the way from a cluster, before it begins.
 func (j *Judge) Block(from string) { j.ways[from].blocked++ }
 
-// Clear is told once it is gone.
+// Clear reports the end of a fault, after it was healed.
 func (j *Judge) Clear(now time.Time, from string) {
 	j.ways[from].blocked--
 	j.ways[from].clear = now
 }
 
-// ClearSince tells whether the way from a cluster is clear, and was at that time.
+// ClearSince reports whether the way from a cluster has been clear since that time.
 func (j *Judge) ClearSince(from string, at time.Time) bool {
 	return j.ways[from].blocked == 0 && !j.ways[from].clear.After(at)
 }
 
-// Starts is told before the DNS server is started.
+// Starts reports a start of the DNS server, before it happens.
 func (j *Judge) Starts() { j.serves = false }
 
-// Forget is told before what the reader holds of others is deleted, or becomes
-// older than it was: what was proved before counts no longer.
+// Forget is called before the reader's copies are deleted or restored from a backup: what they have proved so far no
+// longer counts.
 func (j *Judge) Forget() {
 	j.copied, j.answered, j.held, j.dark = map[key]int{}, map[key]int{}, map[copied]bool{}, map[string]time.Time{}
 }
 
-// SeesCopy reports the endpoints of a service of another cluster that the reader has.
+// SeesCopy reports the reader's copies of the endpoints of another cluster's service.
 func (j *Judge) SeesCopy(from, name string, endpoints []netip.Addr) {
 	of := key{from, name}
 	for _, each := range endpoints {
@@ -150,7 +150,7 @@ func (j *Judge) SeesCopy(from, name string, endpoints []netip.Addr) {
 	}
 }
 
-// SeesIPs reports the IPs of an import, none if it is gone.
+// SeesIPs reports the IPs of an import; no IPs if the import is gone.
 func (j *Judge) SeesIPs(name string, ips []netip.Addr, now time.Time) {
 	if j.ips[name] == nil {
 		j.ips[name] = map[netip.Addr]time.Time{}
@@ -167,12 +167,12 @@ func (j *Judge) SeesIPs(name string, ips []netip.Addr, now time.Time) {
 
 const clockFormat = "15:04:05.000"
 
-// Reply judges a reply of the reader's DNS server, and returns what is wrong with it:
+// Reply judges a reply of the reader's DNS server. It returns a text for each of these mistakes:
 //
-//   - an address that no cluster exports for the service, and that is not the IP of its import, for long;
-//   - any address if no cluster exports the service for long;
-//   - none, if a cluster has had a ready endpoint without a break since an answer here proved one of them, or for so long that
-//     it must have arrived. A server that has only begun need not answer.
+//   - an address that no cluster has exported for the service, and that was not the IP of its import, for longer than the bound;
+//   - any address if no cluster has exported the service for longer than the bound;
+//   - no address, although a cluster has had a ready endpoint ever since an answer proved one, or for so long that it must have
+//     arrived. A server that has just started need not answer.
 func (j *Judge) Reply(reply Reply) (wrong []string) {
 	fault := func(format string, args ...any) {
 		wrong = append(wrong,
@@ -193,7 +193,7 @@ func (j *Judge) Reply(reply Reply) (wrong []string) {
 	}
 	for _, held := range reply.Addresses {
 		until, isIP := j.ips[reply.Name][held]
-		if until.Equal(forever) { // all that the import is made from was there before the query
+		if until.Equal(forever) { // the answer proves everything from which the import was made
 			for _, cluster := range j.clusters {
 				of := key{cluster, reply.Name}
 				j.answered[of] = max(j.answered[of], j.copied[of])
@@ -210,11 +210,11 @@ func (j *Judge) Reply(reply Reply) (wrong []string) {
 	return wrong
 }
 
-// Copies judges all endpoints that the reader holds of a service, by source cluster, and returns what is wrong with them:
+// Copies judges the reader's copies of a service's endpoints, by source cluster. It returns a text for each of these mistakes:
 //
 //   - an endpoint that is ready was never exported, or was withdrawn;
-//   - an endpoint is missing that is ready at its source and was held before, or on whose way nothing stood for long;
-//   - none is ready for long, although one is held that is ready at its source, and the API server of the cluster works.
+//   - an endpoint is missing that is ready at its source, and that was copied before or must have arrived by now;
+//   - no copy is ready for longer than the bound, although one is ready at its source and the cluster's API server works.
 func (j *Judge) Copies(name string, held map[string][]Endpoint, now time.Time) (wrong []string) {
 	fault := func(format string, args ...any) {
 		wrong = append(wrong,
@@ -259,7 +259,7 @@ func (j *Judge) Copies(name string, held map[string][]Endpoint, now time.Time) (
 	long := now.Add(-j.bound)
 	switch dark, was := j.dark[name]; {
 	case ready || demoted == "" || !j.ClearSince(j.reader, long):
-		delete(j.dark, name) // or nothing can be written here
+		delete(j.dark, name) // or the reader cannot write
 	case !was:
 		j.dark[name] = now
 	case dark.Before(long):

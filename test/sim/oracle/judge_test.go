@@ -14,10 +14,10 @@ import (
 
 const bound = 10 * time.Second
 
-// at is that many seconds after the beginning.
+// at returns a number of seconds after the beginning.
 func at(second int) time.Time { return time.Unix(int64(second), 0).UTC() }
 
-// run plays what happened to the service db, a line for each event:
+// run replays events of the service db, one per line:
 //
 //	0 east has 10.0.0.1,10.0.0.2~    it exports db with these ready endpoints, ~ terminating, ! neither ready nor serving
 //	0 east has -                     it exports it with no endpoint
@@ -31,7 +31,7 @@ func at(second int) time.Time { return time.Unix(int64(second), 0).UTC() }
 //	0 east imports 10.96.0.1
 //	0 east answers 10.0.0.1          or NXDOMAIN, NOERROR, SERVFAIL
 //
-// It returns what is wrong.
+// It returns the judge's findings.
 func run(t *testing.T, script string) (wrong []string) {
 	t.Helper()
 	j := NewJudge(at(0), bound, "east", "east", "west")
@@ -104,13 +104,13 @@ func addresses(text string) []netip.Addr {
 	return all
 }
 
-// known begins a test in which east knows the service of west.
+// known begins a test with a service of west that east knows.
 const known = `
 0 west has 10.0.0.1,10.0.0.2
 1 east answers 10.0.0.1,10.0.0.2
 `
 
-// TestJudge has what happens, and a part of the only thing that is wrong with it, empty where nothing is.
+// TestJudge has events, and a part of the only finding; it is empty if there must be none.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct{ name, script, wrong string }{
 		{"an address that was exported", known, ""},

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// mostEndpoints are those of one Service.
+// mostEndpoints is the most endpoints of one Service.
 const mostEndpoints = 4
 
-// leastExported is how many services of a cluster stay exported: a member whose list lacks more than half of them is held,
-// and that takes minutes.
+// leastExported is the number of services that a cluster keeps exporting. If a member's list lacks more than half of
+// its services, the reader keeps them, and that takes minutes.
 const leastExported = 3
 
-// Nodes is on how many nodes pods are, n0 and so on, whether they exist or not.
+// Nodes is the number of nodes on which pods run, n0 and so on. Not all of them need exist.
 const Nodes = 3
 
-// A Cluster is the services of one cluster, by name. It belongs to one goroutine.
+// A Cluster has the services of one cluster, by name. It is not safe for concurrent use.
 type Cluster struct {
 	Services map[string]Service
-	// Number tells the clusters apart: it is part of the addresses.
+	// Number identifies the cluster: it is part of the addresses.
 	Number int
 	serial int // of the last endpoint
 }
 
-// Fresh is an endpoint with an address that nothing ever had.
+// Fresh returns an endpoint with an address that was never used before.
 func (c *Cluster) Fresh() Endpoint {
 	c.serial++
 	return Endpoint{
@@ -40,7 +40,7 @@ func (c *Cluster) Fresh() Endpoint {
 	}
 }
 
-// shared is how many services the cluster exports.
+// shared returns the number of services that the cluster exports.
 func (c *Cluster) shared() int {
 	count := 0
 	for _, s := range c.Services {
@@ -51,8 +51,8 @@ func (c *Cluster) shared() int {
 	return count
 }
 
-// Begin returns what a cluster has at the beginning under each name, and notes
-// it: nine of ten are exported, and every second one is headless.
+// Begin returns the initial service for each name, and records it: nine of ten are exported, and every second one is
+// headless.
 func (c *Cluster) Begin(random *rand.Rand, names []string) []Service {
 	c.Services = map[string]Service{}
 	var all []Service
@@ -68,8 +68,8 @@ func (c *Cluster) Begin(random *rand.Rand, names []string) []Service {
 	return all
 }
 
-// Operate returns how a random operation changes a random service, and the kind
-// of the operation; false if the operation changes nothing.
+// Operate draws an operation on a random service. It returns the new state and the kind of the operation; changed is
+// false if the operation has no effect.
 func (c *Cluster) Operate(random *rand.Rand) (next Service, kind string, changed bool) {
 	total := 0
 	for _, each := range operations {
@@ -85,7 +85,7 @@ func (c *Cluster) Operate(random *rand.Rand) (next Service, kind string, changed
 	panic("no operation")
 }
 
-// Missing returns each service that is exported and not there, as it is to be created.
+// Missing returns the services that are exported but do not exist, in the form in which to create them.
 func (c *Cluster) Missing() (all []Service) {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		if s := c.Services[name].Clone(); s.Exported && !s.Present {
@@ -96,7 +96,7 @@ func (c *Cluster) Missing() (all []Service) {
 	return all
 }
 
-// portSets are what a Service may have. Names and numbers clash between them.
+// portSets are the ports of Services. Their names and numbers conflict with each other.
 var portSets = [][]Port{
 	{{Name: "http", Protocol: "TCP", Number: 80}},
 	{{Name: "http", Protocol: "TCP", Number: 80}, {Name: "metrics", Protocol: "TCP", Number: 9100}},
@@ -105,7 +105,7 @@ var portSets = [][]Port{
 	{{Name: "", Protocol: "TCP", Number: 80}},
 }
 
-// An operation changes a service, and tells whether it could.
+// An operation changes a service. It returns false if it is not possible.
 type operation struct {
 	kind   string
 	weight int
@@ -204,7 +204,7 @@ var operations = []operation{
 	}},
 }
 
-// pick is one of those that do.
+// pick returns the index of a random endpoint for which does is true.
 func pick(random *rand.Rand, endpoints []Endpoint, does func(Endpoint) bool) (int, bool) {
 	var all []int
 	for i, endpoint := range endpoints {
@@ -218,7 +218,7 @@ func pick(random *rand.Rand, endpoints []Endpoint, does func(Endpoint) bool) (in
 	return all[random.IntN(len(all))], true
 }
 
-// Duration is how long a fault lasts: short for half of all, and up to longest for some.
+// Duration draws the duration of a fault: half of them are short, the others last up to longest.
 func Duration(random *rand.Rand, longest time.Duration) time.Duration {
 	most := []time.Duration{3 * time.Second, 3 * time.Second, 15 * time.Second, longest}[random.IntN(4)]
 	return time.Duration(random.Int64N(int64(most))).Round(time.Millisecond)

@@ -17,19 +17,19 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Objects are what one cluster has in one namespace of what the exports of all come to.
+// Objects are the results of all exports in one namespace of one cluster.
 type Objects struct {
-	// Imports are by name.
+	// Imports are indexed by name.
 	Imports map[string]*v1beta1.ServiceImport
-	// Held are the endpoints behind each import, by name and source cluster.
+	// Held are the endpoints of each import, by name and source cluster.
 	Held map[string]map[string][]Endpoint
 
-	reported map[string]string // conflicts of each ServiceExport, as its conditions have them
+	reported map[string]string // conflicts of each ServiceExport, from its conditions
 }
 
 // A Reply is the reply to one query for the addresses of a service.
 type Reply struct {
-	// Name is that of the service.
+	// Name is the name of the service.
 	Name      string
 	At        time.Time
 	Code      int // NOERROR, NXDOMAIN, or SERVFAIL
@@ -38,7 +38,7 @@ type Reply struct {
 
 func (r Reply) String() string { return fmt.Sprint(dns.RcodeToString[r.Code], r.Addresses) }
 
-// Read returns the objects of a cluster.
+// Read converts the objects of a cluster.
 func Read(exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport, endpointSlices []*discoveryv1.EndpointSlice) (Objects, error) {
 	o := Objects{
 		Imports: map[string]*v1beta1.ServiceImport{}, Held: map[string]map[string][]Endpoint{}, reported: map[string]string{},
@@ -88,8 +88,8 @@ func conflictsOf(export *v1beta1.ServiceExport) string {
 	return ""
 }
 
-// Check is nil if the reader has and answers what the exports of all clusters come to. ask returns the reply to a query for
-// the IPv4 addresses of a service.
+// Check returns nil if the reader's objects and answers are the correct result of all clusters' exports. ask must
+// return the reply to a query for the IPv4 addresses of a service.
 func (j *Judge) Check(names []string, o Objects, ask func(name string) Reply) error {
 	for _, name := range names {
 		var exports []Export
@@ -111,7 +111,7 @@ func (j *Judge) Check(names []string, o Objects, ask func(name string) Reply) er
 	return nil
 }
 
-// has returns the reply that is due if the cluster has what a service comes to.
+// has checks the objects of a service against its exports, and returns the expected reply.
 func (o Objects) has(reader, name string, exports []Export) (Reply, error) {
 	want := Reply{Code: dns.RcodeNameError}
 	merged, imported := Merge(exports)
@@ -143,7 +143,7 @@ func (o Objects) has(reader, name string, exports []Export) (Reply, error) {
 	if !imported {
 		return want, nil
 	}
-	merged.Conflicts = nil // which no import tells
+	merged.Conflicts = nil // which imports do not show
 	if err := same("import", fmt.Sprintf("%+v", readImport(got)), fmt.Sprintf("%+v", merged)); err != nil {
 		return want, err
 	}
@@ -169,7 +169,7 @@ func same(what, got, want string) error {
 	return nil
 }
 
-// readImport is what an import says of what all clusters agree on.
+// readImport returns the properties of an import on which all clusters must agree.
 func readImport(serviceImport *v1beta1.ServiceImport) Import {
 	read := Import{
 		Headless: serviceImport.Spec.Type == v1beta1.Headless, Affinity: string(serviceImport.Spec.SessionAffinity),
@@ -184,7 +184,7 @@ func readImport(serviceImport *v1beta1.ServiceImport) Import {
 	return read
 }
 
-// exportedOf leaves out what the controller writes for itself.
+// exportedOf removes the keys that the controller itself sets.
 func exportedOf(metadata map[string]string) map[string]string {
 	exported := maps.Clone(metadata)
 	maps.DeleteFunc(exported, func(key, _ string) bool {
@@ -193,7 +193,7 @@ func exportedOf(metadata map[string]string) map[string]string {
 	return exported
 }
 
-// Addresses are the addresses among texts.
+// Addresses returns the valid addresses among texts.
 func Addresses(texts []string) (addresses []netip.Addr) {
 	for _, text := range texts {
 		if address, err := netip.ParseAddr(text); err == nil {

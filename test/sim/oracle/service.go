@@ -17,36 +17,36 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// A Service is what one cluster has under one name.
+// A Service is the state of one name in one cluster.
 type Service struct {
 	Name              string
-	Present, Exported bool // the Service and the ServiceExport
-	// Created is when the ServiceExport was, in whole seconds.
+	Present, Exported bool // whether the Service and the ServiceExport exist
+	// Created is the creation time of the ServiceExport, in whole seconds.
 	Created  time.Time
 	Headless bool
 	Ports    []Port
-	// Affinity is the session affinity, None or ClientIP; the timeout is always the API server's default.
+	// Affinity is the session affinity: None, or ClientIP with the API server's default timeout.
 	Affinity            string
 	Labels, Annotations map[string]string
 	Endpoints           []Endpoint
 }
 
-// Clone shares nothing with the service.
+// Clone returns a deep copy.
 func (s Service) Clone() Service {
 	s.Ports, s.Endpoints = slices.Clone(s.Ports), slices.Clone(s.Endpoints)
 	s.Labels, s.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
 	return s
 }
 
-// Shared tells whether the service is exported and there.
+// Shared reports whether the service exists and is exported.
 func (s Service) Shared() bool { return s.Present && s.Exported }
 
-// healthy is an export with a ready endpoint.
+// healthy reports whether the service is exported and has a ready endpoint.
 func (s Service) healthy() bool {
 	return s.Shared() && slices.ContainsFunc(s.Endpoints, func(e Endpoint) bool { return e.Ready })
 }
 
-// usable are the addresses of the endpoints that an answer may hold.
+// usable returns the addresses of the endpoints that answers may contain.
 func (s Service) usable() (addresses []netip.Addr) {
 	for _, endpoint := range s.Endpoints {
 		if endpoint.Ready || endpoint.Serving && endpoint.Terminating {
@@ -56,8 +56,8 @@ func (s Service) usable() (addresses []netip.Addr) {
 	return addresses
 }
 
-// Path returns the states by which a cluster comes from one state to another, the last one included. A change of the
-// type takes a new Service, because its IP is immutable.
+// Path returns the states between two states, including the last one. A change of the type requires a new Service,
+// because the cluster IP is immutable.
 func Path(from, to Service) []Service {
 	if from.Present && to.Present && from.Headless != to.Headless {
 		gone := to.Clone()
@@ -67,14 +67,13 @@ func Path(from, to Service) []Service {
 	return []Service{to}
 }
 
-// A Write is one request: Object is to be there as it is, or to be deleted.
+// A Write is one request: it creates or replaces Object, or deletes it.
 type Write struct {
 	Object runtime.Object
 	Delete bool
 }
 
-// Writes returns the requests, in order, that bring a namespace from a state to
-// the next one of a Path.
+// Writes returns the requests, in order, that bring a namespace from a state to the next state of a Path.
 func Writes(from, to Service, namespace string) (writes []Write) {
 	if to.Present && (!from.Present || from.Affinity != to.Affinity || !slices.Equal(from.Ports, to.Ports)) {
 		writes = append(writes, Write{Object: to.service(namespace)})
@@ -104,7 +103,7 @@ func (s Service) service(namespace string) *corev1.Service {
 	if s.Headless {
 		object.Spec.ClusterIP = corev1.ClusterIPNone
 	} else {
-		object.Spec.Selector = map[string]string{"app": s.Name} // without one, no Service with node ports is derived
+		object.Spec.Selector = map[string]string{"app": s.Name} // without a selector, no Service with node ports is derived
 	}
 	for _, port := range s.Ports {
 		object.Spec.Ports = append(object.Spec.Ports, corev1.ServicePort{

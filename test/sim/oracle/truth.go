@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oracle says what clients of a cluster set must see, whatever happens in it. Schedules hold the controller and the
-// plugin against it.
+// Package oracle defines what clients of a cluster set must see, whatever happens. Schedules compare the controller and
+// the plugin with it.
 //
-//	service     what one cluster has under a name, and the requests that change it
+//	service     the state of a name in one cluster, and the requests that change it
 //	operations  random changes: what application teams do while a schedule breaks things
-//	truth       what the exports of all clusters must come to: what is imported, and what is answered
-//	judge       holds the answers, and the copies, of one cluster against all that happened, while it happens
-//	outcome     compares what a cluster has and answers with what the last words of all come to
+//	truth       the correct result of all clusters' exports: imports and answers
+//	judge       judges the answers and copies of one cluster during a schedule
+//	outcome     compares the objects and answers of a cluster with the correct result at the end
 //
-// It is a second, small reading of KEP-1645 and of the DNS specification beside it, and shares nothing with the controller
-// and the plugin. It is pure: it asks for no time, and has no random numbers, but those that it is given.
+// It is a second, small implementation of KEP-1645 and its DNS specification, and shares no code with the controller
+// and the plugin. It is pure: times and random numbers are parameters.
 package oracle
 
 import (
@@ -22,30 +22,30 @@ import (
 	"strings"
 )
 
-// A Port is one of a Service.
+// A Port is a port of a Service.
 type Port struct {
 	Name     string
 	Protocol string
 	Number   int32
 }
 
-// An Endpoint is one of a Service, with all conditions set.
+// An Endpoint is an endpoint of a Service. All conditions are set.
 type Endpoint struct {
 	Address netip.Addr
 	Host    string
-	// Ready, Serving and Terminating are the conditions.
+	// Ready, Serving and Terminating are the conditions of the endpoint.
 	Ready, Serving, Terminating bool
-	// Node is the name of the node of the pod.
+	// Node is the name of the pod's node.
 	Node string
 }
 
-// An Export is what one cluster shares of a service.
+// An Export is what one cluster publishes of a service.
 type Export struct {
 	Service
 	Cluster string
 }
 
-// An Import is what all clusters must agree on.
+// An Import is the result on which all clusters must agree.
 type Import struct {
 	Headless            bool
 	Ports               []Port
@@ -57,8 +57,8 @@ type Import struct {
 	Conflicts []string
 }
 
-// Merge is what the valid exports of one service come to, false where there is
-// none: KEP-1645, "Constraints and Conflict Resolution".
+// Merge returns the result of the valid exports of one service, or false if there are none: KEP-1645, "Constraints and
+// Conflict Resolution".
 func Merge(exports []Export) (Import, bool) {
 	if len(exports) == 0 {
 		return Import{}, false
@@ -80,9 +80,9 @@ func Merge(exports []Export) (Import, bool) {
 	for _, export := range ordered {
 		merged.Clusters = append(merged.Clusters, export.Cluster)
 		conflict(export.Headless != oldest.Headless, "TypeConflict")
-		// A headless name needs an address of each family of every backend: a headless Service without a selector has both.
+		// A headless service needs an address of each family per backend: a headless Service without a selector has both.
 		conflict(oldest.Headless && !export.Headless, "IPFamilyConflict")
-		// The timeout is there with the affinity alone.
+		// The timeout exists only with the affinity.
 		conflict(export.Affinity != oldest.Affinity, "SessionAffinityConflict", "SessionAffinityConfigConflict")
 		conflict(!maps.Equal(export.Labels, oldest.Labels), "LabelsConflict")
 		conflict(!maps.Equal(export.Annotations, oldest.Annotations), "AnnotationsConflict")
@@ -94,8 +94,8 @@ func Merge(exports []Export) (Import, bool) {
 	return merged, true
 }
 
-// union is each port of the oldest, and of each younger export those whose name and whose protocol and number are free.
-// One without a name gets one where it is not alone.
+// union returns the ports of the oldest export, and each port of younger exports whose name, and whose protocol and
+// number, are not taken. An unnamed port gets a name unless it is the only port.
 func union(ordered []Export) []Port {
 	var all []Port
 	for _, export := range ordered {
@@ -124,8 +124,8 @@ func sortedPorts(ports []Port) []Port {
 	})
 }
 
-// Usable are the addresses that a headless service is answered with, sorted:
-// all that are ready, and where none is, those that serve while they terminate.
+// Usable returns the addresses in the answer for a headless service, sorted: ready endpoints or, if there are none,
+// endpoints that are serving and terminating.
 func Usable(exports []Export) []netip.Addr {
 	var ready, terminating []netip.Addr
 	for _, export := range exports {
@@ -145,20 +145,20 @@ func Usable(exports []Export) []netip.Addr {
 	return slices.Compact(ready)
 }
 
-// A Node is one of a cluster.
+// A Node is a node of a cluster.
 type Node struct {
 	Address netip.Addr
 	Ready   bool
 }
 
-// Exposed returns the endpoints that clusters of other networks have of a service that is exposed by node ports, and whether
-// they have it at all: each node that exists, with its address and the best conditions of its pods; none of them holds
-// while the node is not ready. A headless service is exposed by pods with the address of their node, which none has here.
+// Exposed returns the endpoints of a service with node ports, as clusters in other networks see them, and whether they
+// see any: each existing node, with its address and the best conditions of its pods, or not ready if the node is not. A
+// headless service needs pods with the address of their node, which do not occur here.
 func Exposed(headless bool, pods []Endpoint, nodes map[string]Node) (endpoints []Endpoint, exposed bool) {
 	if headless {
 		return nil, !slices.ContainsFunc(pods, func(pod Endpoint) bool { return nodes[pod.Node].Address.IsValid() })
 	}
-	at := map[string]int{} // by the name of the node
+	at := map[string]int{} // by name of the node
 	for _, pod := range pods {
 		node, exists := nodes[pod.Node]
 		if !exists {
