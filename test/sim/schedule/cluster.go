@@ -15,34 +15,34 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
-// A cluster is one of a run.
+// A cluster is one cluster of a run.
 type cluster struct {
 	*sim.Cluster
 	r    *run
 	load oracle.Cluster
-	// revision is the one up to which events were looked at, and had what there was before the events that changed it.
+	// revision is the revision up to which events were processed; had is the state before the unprocessed changes.
 	revision int64
 	changed  bool
 	had      oracle.Objects
-	copies   []*discoveryv1.EndpointSlice // see objects
-	// away tells that the namespace is deleted, and left which members are.
+	copies   []*discoveryv1.EndpointSlice // of the placed service, see objects
+	// away is set while the namespace is deleted; left are the members that have left.
 	away bool
 	left sets.Set[string]
-	// since is when each other cluster left or joined last.
+	// since is the time when each other cluster last left or joined.
 	since map[string]time.Time
-	// late is when its controller was last hindered in following such a change.
+	// late is the last time at which a fault kept the controller from following a member that left or joined.
 	late time.Time
-	down bool // DNS
-	// placed is what is decided about the service of that name.
+	down bool // whether DNS is down
+	// placed is the configuration of the placed service.
 	placed placed
-	// nodes are those that exist: see networks.go. The map never changes.
+	// nodes are the existing nodes, see networks.go. The map is replaced, never changed.
 	nodes    map[string]oracle.Node
 	lastNode byte // number of the last node
-	// shown is when a slice of that service was last seen to change.
+	// shown is when a slice of the placed service was last seen to change.
 	shown time.Time
 }
 
-// A backup is one of the API server, and of what is known of it.
+// A backup has the content of the API server, and the model of it.
 type backup struct {
 	server   *apiserver.Backup
 	services map[string]oracle.Service
@@ -56,7 +56,7 @@ func newCluster(r *run, c *sim.Cluster, number int) *cluster {
 	}
 }
 
-// write brings the cluster from one state of a service to the next.
+// write changes a service of the cluster from one state to another.
 func (c *cluster) write(from, to oracle.Service) {
 	for _, next := range oracle.Path(from, to) {
 		if !from.Exported {
@@ -68,7 +68,7 @@ func (c *cluster) write(from, to oracle.Service) {
 	}
 }
 
-// carryOut writes or deletes objects.
+// carryOut executes writes.
 func (c *cluster) carryOut(writes ...oracle.Write) {
 	for _, each := range writes {
 		if each.Delete {
@@ -79,10 +79,10 @@ func (c *cluster) carryOut(writes ...oracle.Write) {
 	}
 }
 
-// A way leads from the objects of one cluster to the answers of another, or of the same.
+// A way leads from the objects of a cluster to the answers of the same or another cluster.
 type way struct{ from, to string }
 
-// into are the ways that end in the cluster, abroad those from it to others, and ways both.
+// into returns the ways to the cluster, abroad the ways from it to other clusters, and ways both.
 func (c *cluster) into() (ways []way) {
 	for _, from := range c.r.names {
 		ways = append(ways, way{from, c.Name})
@@ -108,20 +108,20 @@ func (c *cluster) leave(other string) {
 	c.since[other] = time.Now()
 }
 
-// join undoes leave.
+// join makes another cluster a member again.
 func (c *cluster) join(other string) {
 	c.r.set.Join(c.r.set.Pair(c.Name, other))
 	c.left.Delete(other)
 	c.since[other] = time.Now()
 }
 
-// backup keeps what the API server holds.
+// backup returns a backup of the API server.
 func (c *cluster) backup() backup {
 	return backup{c.API.Backup(), maps.Clone(c.load.Services), c.nodes}
 }
 
-// restore goes back to a backup, as etcd recommends, and ends connections in order or resets them.
-// What administrators decided since is decided again.
+// restore restores a backup as etcd recommends, and ends connections normally or resets them. Administrators repeat
+// their later decisions.
 func (c *cluster) restore(kept backup, reset bool) {
 	ways := c.ways()
 	c.r.judge.Block(ways...)
@@ -149,8 +149,8 @@ func (c *cluster) restore(kept backup, reset bool) {
 	c.seeAll()
 }
 
-// lost tells whether a reader may have imported services of which the cluster shows it few now: those that it holds, and
-// those that it was shown before, which it may be about to write.
+// lost reports whether a reader may have imported most services that the cluster no longer shows it: services of which
+// the reader has copies, and services that it was shown before and may be about to write.
 func (c *cluster) lost(reader *cluster, before sets.Set[string]) bool {
 	shown, held := c.shows(reader.Name), sets.New[string]()
 	for name, from := range reader.objects().Held {
@@ -162,7 +162,7 @@ func (c *cluster) lost(reader *cluster, before sets.Set[string]) bool {
 	return liveness.LostMost(kept+gone, kept)
 }
 
-// shows are the names of the services that the cluster exports for a reader.
+// shows returns the names of the services that the cluster exports to a reader.
 func (c *cluster) shows(reader string) sets.Set[string] {
 	names := sets.New[string]()
 	if !c.away {

@@ -24,31 +24,31 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
-// A fault is what can break.
+// A fault is a kind of fault.
 type fault struct {
 	kind string
-	// weight is how often New draws it, never for 0.
+	// weight is how often New draws it relative to other faults; 0 means never.
 	weight int
-	// pair tells that it is between the cluster, as the reader, and the other.
+	// pair reports whether the fault is between the cluster, as the reader, and another cluster.
 	pair bool
-	// silences tells that nothing is heard over the ways while it lasts.
+	// silences reports whether no heartbeat arrives over the ways during the fault.
 	silences bool
-	// targets are what only one fault may concern at a time.
+	// targets are the names of which only one fault may affect each at a time.
 	targets func(*happening) []string
-	// ways are those that it affects: no answer is required, and none is too old,
-	// because of what has to take them. nil means that it must not matter.
+	// ways are the affected ways: because of what is at their end, no answer is required, and an answer may be out of
+	// date. nil means that the fault must not matter.
 	ways func(*happening) []way
-	// begin breaks something, and returns how to heal it, nil if nothing is to be healed.
+	// begin begins the fault. It returns a function that heals it, or nil if there is nothing to heal.
 	begin func(*happening) (heal func())
 }
 
-// A happening is one fault of a run.
+// A happening is a fault in a run.
 type happening struct {
 	Event
 	run      *run
 	c, other *cluster
 	random   *rand.Rand
-	told     string // for the log
+	told     string // details for the log
 }
 
 func theWay(h *happening) []string { return []string{"way " + h.c.Name + " " + h.other.Name} }
@@ -57,10 +57,10 @@ func theCluster(what string) func(*happening) []string {
 	return func(h *happening) []string { return []string{what + " " + h.c.Name} }
 }
 
-// nothing is what another fault does not prevent.
+// nothing returns no targets: other faults do not prevent this fault.
 func nothing(*happening) []string { return nil }
 
-// allWays are those between the cluster and the others, as targets.
+// allWays returns the ways between the cluster and other clusters, as targets.
 func allWays(h *happening) (targets []string) {
 	for _, each := range betweenAll(h) {
 		targets = append(targets, "way "+each.to+" "+each.from)
@@ -72,12 +72,12 @@ func fromOther(h *happening) []way { return []way{{h.other.Name, h.c.Name}} }
 func all(h *happening) []way       { return h.c.ways() }
 func into(h *happening) []way      { return h.c.into() }
 
-// betweenAll are the ways between the cluster and the others.
+// betweenAll returns the ways between the cluster and other clusters.
 func betweenAll(h *happening) []way {
 	return slices.DeleteFunc(h.c.ways(), func(w way) bool { return w.from == w.to })
 }
 
-// onWay is a fault of the way to the other cluster, until it is restored.
+// onWay returns a fault of the way to the other cluster, which Restore heals.
 func onWay(kind string, weight int, silences bool, change func(n *network.Network, from, to string, random *rand.Rand)) fault {
 	return fault{
 		kind: kind, weight: weight, pair: true, silences: silences, targets: theWay, ways: fromOther,
@@ -88,12 +88,12 @@ func onWay(kind string, weight int, silences bool, change func(n *network.Networ
 	}
 }
 
-// within is a fault of a part of a cluster.
+// within returns a fault of a part of a cluster.
 func within(part, kind string, weight int, silences bool, begin func(*happening) func()) fault {
 	return fault{kind: kind, weight: weight, silences: silences, targets: theCluster(part), ways: all, begin: begin}
 }
 
-// faults are all. A new one is a row.
+// faults are all faults. To add one, add a row.
 var faults = []fault{
 	onWay("cut both ways to", 12, true,
 		func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) }),
@@ -113,7 +113,7 @@ var faults = []fault{
 		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
 			h.run.set.Network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
-			// What still arrives may hide for minutes that nothing gets there.
+			// If data still arrives, it may take minutes to detect that nothing is sent.
 			return func() { h.run.set.Network.Reset(h.c.Name, h.other.Name) }
 		},
 	},
@@ -180,11 +180,11 @@ var faults = []fault{
 		kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay,
 		ways: fromOther, begin: func(h *happening) func() {
 			h.run.drain()
-			h.other.API.Compact() // so that it is listed
+			h.other.API.Compact() // to force a list
 			h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
 			return func() {
 				h.run.drain()
-				h.other.API.Compact() // the API server that answers then does not know the watch
+				h.other.API.Compact() // the next API server does not know the version of the watch
 				h.other.API.SetFault(h.c.Name, nil)
 			}
 		},
@@ -213,7 +213,7 @@ var faults = []fault{
 				h.told = "nothing: it is not at rest"
 				return nil
 			}
-			sim.Wait(2 * time.Second) // what was changed last is published
+			sim.Wait(2 * time.Second) // so that the last change is published
 			backup := h.c.backup()
 			return func() { h.c.restore(backup, h.random.IntN(2) == 0) }
 		},
@@ -235,7 +235,7 @@ func writes(r apiserver.Request) bool {
 	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
-// refuse has the API server refuse some requests of controllers and DNS.
+// refuse returns a fault: the API server refuses some requests of controllers and DNS.
 func refuse(which func(apiserver.Request) bool) func(*happening) func() {
 	return func(h *happening) func() {
 		failure := []*apierrors.StatusError{
@@ -256,8 +256,8 @@ func refuse(which func(apiserver.Request) bool) func(*happening) func() {
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// deleteDerived deletes an object that the controller made, who makes it again: what it holds of a silent member, too.
-// Slices that it publishes are spared while somebody may not see that they come back at once.
+// deleteDerived deletes an object that the controller wrote and must restore, even a copy from an unreachable member.
+// It spares published slices while another cluster may not see that they are restored at once.
 func deleteDerived(h *happening) func() {
 	var found []metav1.Object
 	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](h.c.API, discoveryv1.Resource("endpointslices")) {
@@ -266,7 +266,7 @@ func deleteDerived(h *happening) func() {
 		}
 	}
 	for _, each := range apiserver.List[*corev1.Service](h.c.API, corev1.Resource("services")) {
-		if each.Labels[managedBy] != "" && each.Labels[export.LabelExposed] == "" { // the way of other networks to the pods
+		if each.Labels[managedBy] != "" && each.Labels[export.LabelExposed] == "" { // other networks reach pods by it
 			found = append(found, each)
 		}
 	}
@@ -283,7 +283,7 @@ func deleteDerived(h *happening) func() {
 	one := found[h.random.IntN(len(found))]
 	h.told = told(one)
 	forget := func() {
-		// A controller that stands still, or whose API server was just away, is late.
+		// A controller that is paused, or had no API server a moment ago, restores it late.
 		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
 			!h.c.judge().ClearSince(h.c.Name, time.Now().Add(-bound)) {
 			h.c.judge().Forget()
@@ -291,12 +291,12 @@ func deleteDerived(h *happening) func() {
 	}
 	forget()
 	h.c.API.Delete(one.(runtime.Object))
-	sim.Wait(200 * time.Millisecond) // what Kubernetes collects with it
+	sim.Wait(200 * time.Millisecond) // the garbage collector deletes dependents
 	forget()
 	return nil
 }
 
-// deleteNamespace deletes the namespace, and creates it and the Services again.
+// deleteNamespace deletes the namespace, and then recreates it and the Services.
 func deleteNamespace(h *happening) func() {
 	before := h.c.services()
 	for _, service := range before {

@@ -14,13 +14,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
-// renode is the kind of events in schedules with networks: a node is added, removed or changed.
+// renode is a kind of event in schedules with networks: a node is added, removed or changed.
 const renode = "a node changes"
 
 var networkNames = []string{"", "a", "b"}
 
-// network puts the clusters of every third schedule in networks, at least two, and adds what changes there. It has
-// random numbers of its own.
+// network assigns the clusters of every third schedule to at least two networks, and adds changes of nodes. It has its
+// own random numbers.
 func (s *Schedule) network() {
 	if s.Seed%3 > 0 {
 		return
@@ -35,7 +35,7 @@ func (s *Schedule) network() {
 	s.some(renode, random)
 }
 
-// judges are those of what each cluster sees, by its name. They agree on each way: its end judges it.
+// judges has a judge for each cluster, by its name. The judge of the cluster at the end of a way judges the way.
 type judges map[string]*oracle.Judge
 
 func (j judges) Block(ways ...way) {
@@ -50,10 +50,10 @@ func (j judges) Clear(now time.Time, ways ...way) {
 	}
 }
 
-// judge is the one of what the cluster sees.
+// judge returns the judge of the cluster.
 func (c *cluster) judge() *oracle.Judge { return c.r.judge[c.Name] }
 
-// change tells the judges which states services of the cluster got.
+// change reports new states of services of the cluster to all judges.
 func (c *cluster) change(services ...oracle.Service) {
 	for _, service := range services {
 		for reader, judge := range c.r.judge {
@@ -62,7 +62,7 @@ func (c *cluster) change(services ...oracle.Service) {
 	}
 }
 
-// seen is what a reader is to see of a service of the cluster.
+// seen returns the state of a service of the cluster as a reader should see it.
 func (c *cluster) seen(service oracle.Service, reader string) oracle.Service {
 	if c.r.networks[c.Name] != c.r.networks[reader] {
 		exposed := true
@@ -74,7 +74,7 @@ func (c *cluster) seen(service oracle.Service, reader string) oracle.Service {
 	return service
 }
 
-// services are those of the cluster, by name.
+// services returns the services of the cluster, sorted by name.
 func (c *cluster) services() (all []oracle.Service) {
 	for _, name := range slices.Sorted(maps.Keys(c.load.Services)) {
 		all = append(all, c.load.Services[name])
@@ -82,8 +82,8 @@ func (c *cluster) services() (all []oracle.Service) {
 	return all
 }
 
-// enter puts the cluster in its network, if the schedule has networks, and creates the nodes: one of those that operations
-// have pods on does not exist, and those of the pods of other services have the addresses of these.
+// enter puts the cluster into its network, if the schedule has networks, and creates the nodes. One of the nodes with
+// pods of operations does not exist. A pod of the placed service has the address of its node.
 func (c *cluster) enter(s Schedule) {
 	if s.Networks == nil {
 		return
@@ -101,13 +101,13 @@ func (c *cluster) enter(s Schedule) {
 	}
 }
 
-// freshNode is an address that no node ever had.
+// freshNode returns a node address that was never used before.
 func (c *cluster) freshNode() netip.Addr {
 	c.lastNode++
 	return netip.AddrFrom4([4]byte{172, 16, byte(c.load.Number), c.lastNode})
 }
 
-// changeNode changes one of the nodes of the pods that operations change.
+// changeNode changes a node that runs pods of operations.
 func (c *cluster) changeNode(random *rand.Rand) {
 	name := fmt.Sprintf("n%d", random.IntN(oracle.Nodes))
 	node, exists := c.nodes[name]
@@ -126,7 +126,7 @@ func (c *cluster) changeNode(random *rand.Rand) {
 	c.change(c.services()...)
 }
 
-// writeNode writes a node, or deletes it if it is not to exist.
+// writeNode writes a node, or deletes it if it should not exist.
 func (c *cluster) writeNode(name string) {
 	if node, exists := c.nodes[name]; exists {
 		c.SetNode(name, node.Address.String(), node.Ready)

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
-// look judges what clients see now.
+// look judges what clients see at this moment.
 func (r *run) look() {
 	r.looked = time.Now()
 	r.drain()
@@ -57,8 +57,8 @@ func (r *run) look() {
 	}
 }
 
-// hindered tells that the controller may not know yet, or cannot write, that a
-// member left or joined: objects that went with the member are created late.
+// hindered reports whether a fault may keep the controller from learning that a member left or joined, or from writing:
+// objects of the member then reappear late.
 func (c *cluster) hindered() bool {
 	for _, what := range []string{"API ", "controller "} {
 		began, busy := c.r.busy[what+c.Name]
@@ -71,8 +71,8 @@ func (c *cluster) hindered() bool {
 	return false
 }
 
-// demoted asserts that endpoints of a cluster that is silent for long are not
-// ready if those of another cluster in reach, which has the same ports, are.
+// demoted asserts that the endpoints of a long unreachable cluster are not ready if a reachable cluster with the same
+// ports has ready endpoints.
 func (r *run) demoted(c *cluster, name string, held map[string][]oracle.Endpoint) {
 	ready := func(cluster string) bool {
 		return slices.ContainsFunc(held[cluster], func(e oracle.Endpoint) bool { return e.Ready })
@@ -81,7 +81,7 @@ func (r *run) demoted(c *cluster, name string, held map[string][]oracle.Endpoint
 	for _, source := range r.clusters {
 		since := r.silent[way{source.Name, c.Name}]
 		if joined := c.since[source.Name]; !since.IsZero() && joined.After(since) {
-			since = joined // a member that joins is not taken for silent at once
+			since = joined // a member that has just joined is not considered unreachable at once
 		}
 		if since.IsZero() || since.After(long) || !ready(source.Name) || !c.judge().ClearSince(c.Name, long) {
 			continue
@@ -97,7 +97,7 @@ func (r *run) demoted(c *cluster, name string, held map[string][]oracle.Endpoint
 	}
 }
 
-// ask asks the DNS of the cluster.
+// ask queries the DNS of the cluster.
 func (c *cluster) ask(name string) oracle.Reply {
 	reply := oracle.Reply{Name: name, At: time.Now(), Code: dns.RcodeServerFailure}
 	if !c.down {
@@ -106,7 +106,7 @@ func (c *cluster) ask(name string) oracle.Reply {
 	return reply
 }
 
-// drain counts the controllers' writes, and tells the judge what they wrote.
+// drain counts the controllers' writes, and reports them to the judge.
 func (r *run) drain() {
 	for _, c := range r.clusters {
 		var events []apiserver.Event
@@ -117,7 +117,7 @@ func (r *run) drain() {
 	}
 }
 
-// see counts an event, and tells the judge of it.
+// see counts an event, and reports it to the judge.
 func (c *cluster) see(e apiserver.Event) {
 	if e.Resource.Resource == "leases" {
 		return
@@ -165,7 +165,7 @@ func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at tim
 	c.judge().SeesIPs(object.GetName(), oracle.Addresses(ips), at)
 }
 
-// seeAll tells the judge of all imports after a restore.
+// seeAll reports all imports to the judge after a restore.
 func (c *cluster) seeAll() {
 	c.changed = true
 	imports := c.objects().Imports
@@ -178,7 +178,7 @@ func (c *cluster) seeAll() {
 	}
 }
 
-// objects are what the cluster has, and its copies of the placed service. drain was called.
+// objects returns the cluster's objects, and sets copies. drain must be called first.
 func (c *cluster) objects() oracle.Objects {
 	if !c.changed {
 		return c.had
@@ -191,7 +191,7 @@ func (c *cluster) objects() oracle.Objects {
 	return o
 }
 
-// typed are the objects of a resource.
+// typed returns the objects of a resource.
 func typed[T any](c *cluster, resource string) (all []*T) {
 	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
 		object := new(T)
@@ -201,7 +201,7 @@ func typed[T any](c *cluster, resource string) (all []*T) {
 	return all
 }
 
-// converge waits until all clusters have what their exports come to.
+// converge waits until all clusters have the correct result.
 func (r *run) converge(when string, patience time.Duration) bool {
 	end := time.Now().Add(patience)
 	for {

@@ -20,20 +20,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
-// placedName is a headless service that all clusters export: in every second schedule for some clusters, with a border and
-// tiers. Its weights, what says that clusters are saturated, and its endpoints change (kind reweigh). Whatever happens, no
-// endpoint is copied to a cluster that the exports are not for, and none outside of the border is used or answered. Once
-// all is whole, those that are used must be those that tiers, weights and saturation have. The oracle follows the rules of
-// docs/use/export-services.md, and shares no code with the controller.
+// placedName is a headless service that all clusters export, in every second schedule for some clusters only, with
+// allowed clusters and tiers. Its weights, which clusters are overloaded, and its endpoints change (kind reweigh). No
+// endpoint is ever copied to a cluster for which the exports are not, and no endpoint outside of the allowed clusters
+// is used or answered. At the end, the used endpoints must match tiers, weights and overload. The oracle implements the
+// rules of docs/use/export-services.md, and shares no code with the controller.
 const placedName = "placed"
 
-// limits are what all exports of the service ask for in a schedule.
+// limits are the settings that all exports of the service have in a schedule.
 type limits struct {
-	chosen, inside []string   // the clusters that they are for, and those within the border
+	chosen, inside []string   // the clusters that may import it, and the allowed clusters
 	tiers          [][]string // nil for none
 }
 
-// newLimits draws them with random numbers of their own, for every second schedule.
+// newLimits draws the limits from its own random numbers, for every second schedule.
 func newLimits(s Schedule) limits {
 	if s.Seed%2 > 0 {
 		return limits{chosen: s.names(), inside: s.names()}
@@ -52,12 +52,12 @@ func newLimits(s Schedule) limits {
 	return l
 }
 
-// admits tells whether a cluster may use the endpoints of another.
+// admits reports whether a cluster may use the endpoints of another.
 func (l limits) admits(reader, source string) bool {
 	return reader == source || slices.Contains(l.inside, source) && slices.Contains(l.chosen, reader)
 }
 
-// tier is the place of a cluster in the order.
+// tier returns the index of the tier of a cluster.
 func (l limits) tier(cluster string) int {
 	for i, tier := range l.tiers {
 		if slices.Contains(tier, cluster) {
@@ -67,7 +67,7 @@ func (l limits) tier(cluster string) int {
 	return len(l.tiers)
 }
 
-// weighings are annotations, and what they say: percent by cluster.
+// weighings are values of the annotation, and their meaning: percent by cluster.
 var weighings = []struct {
 	text string
 	says map[string]int
@@ -86,14 +86,14 @@ var weighings = []struct {
 	{"c1=ten", nil},
 }
 
-// A placed is what the administrators of a cluster decided about the service, and have in the end.
+// A placed is the configuration of the service in a cluster.
 type placed struct {
-	weights   int // of weighings, the same in all clusters
+	weights   int // index in weighings, the same in all clusters
 	saturated bool
 	endpoints []oracle.Endpoint
 }
 
-// ready is how many endpoints are.
+// ready returns the number of ready endpoints.
 func (p placed) ready() (count int) {
 	for _, each := range p.endpoints {
 		if each.Ready {
@@ -103,10 +103,10 @@ func (p placed) ready() (count int) {
 	return count
 }
 
-// reweigh changes the service.
+// reweigh changes the service at random.
 func (c *cluster) reweigh(random *rand.Rand) {
 	switch random.IntN(3) {
-	case 0: // all exports are to say the same
+	case 0: // all exports must have the same weights
 		weights := random.IntN(len(weighings))
 		c.r.note("weights %q", weighings[weights].text)
 		for _, each := range c.r.clusters {
@@ -123,15 +123,15 @@ func (c *cluster) reweigh(random *rand.Rand) {
 	c.writePlaced()
 }
 
-// placedEndpoints is how many endpoints a cluster may have.
+// placedEndpoints is the most endpoints of a cluster.
 const placedEndpoints = 8
 
-// placedAddress is one of them. Those of other services begin with 200.
+// placedAddress returns the address of an endpoint. It differs from those of other services.
 func placedAddress(number, i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 91, byte(number), byte(i + 1)})
 }
 
-// drawEndpoints draws from few addresses, so that the same ones are used and left out again.
+// drawEndpoints draws from few addresses, so that addresses are reused.
 func (p *placed) drawEndpoints(random *rand.Rand, number int) {
 	p.endpoints = nil
 	ready := 1 + random.IntN(4)
@@ -145,10 +145,10 @@ func (p *placed) drawEndpoints(random *rand.Rand, number int) {
 	}
 }
 
-// writePlaced has the cluster export the service.
+// writePlaced writes the service and its export.
 func (c *cluster) writePlaced() {
 	if c.away {
-		return // it is written in the end
+		return // settle writes it
 	}
 	c.r.Changes++
 	service := oracle.Service{
@@ -178,8 +178,8 @@ func (c *cluster) writePlaced() {
 	}
 }
 
-// conditions returns the addresses of endpoints of a slice that are ready, and those that were demoted: no pod of the
-// service terminates.
+// conditions returns the addresses of the ready endpoints of a slice, and of the demoted ones: no pod of the service
+// terminates, so a terminating endpoint was demoted.
 func conditions(slice *discoveryv1.EndpointSlice) (ready, demoted []string) {
 	for _, each := range slice.Endpoints {
 		switch {
@@ -192,8 +192,8 @@ func conditions(slice *discoveryv1.EndpointSlice) (ready, demoted []string) {
 	return ready, demoted
 }
 
-// seePlaced asserts of each state of a slice that it has no endpoint that is not for the cluster, uses none outside of the
-// border, and uses endpoints in one order, which is the same in all clusters and at all times.
+// seePlaced checks each state of a slice: it has no endpoint that is not for the cluster, uses none outside of the
+// allowed clusters, and uses endpoints in an order that is the same in all clusters and at all times.
 func (c *cluster) seePlaced(slice *discoveryv1.EndpointSlice, deleted bool) {
 	c.shown = time.Now()
 	from := slice.Labels[v1beta1.LabelSourceCluster]
@@ -218,13 +218,13 @@ func (c *cluster) seePlaced(slice *discoveryv1.EndpointSlice, deleted bool) {
 	}
 }
 
-// publishes is more than the time between two answers of DNS while a service changes all the time.
+// publishes is longer than the pause of DNS between two answers for a service that changes constantly.
 const publishes = 200 * time.Millisecond
 
-// askPlaced asserts of a cluster that it answers nothing from outside of the border, and, if it can write, that it answers
-// what is in use, and uses something if there is anything.
+// askPlaced asserts that a cluster answers nothing from outside of the allowed clusters. If the cluster can write, its
+// answers must be endpoints in use, and at least one must be in use if there is any.
 func (c *cluster) askPlaced() {
-	answers := c.ask(placedName).Addresses // none of a DNS that is down
+	answers := c.ask(placedName).Addresses // empty while DNS is down
 	for _, address := range answers {
 		if other := c.r.names[address.As4()[2]]; !c.r.limits.admits(c.Name, other) {
 			c.r.find("%s: %s answers the address %s of %s: %+v", time.Now().Format(time.TimeOnly), c.Name, address, other, c.r.limits)
@@ -252,7 +252,7 @@ func (c *cluster) askPlaced() {
 	}
 }
 
-// weighed asserts that each cluster uses the endpoints that it is to use, once all is whole.
+// weighed asserts that each cluster uses the correct endpoints at the end.
 func (r *run) weighed() {
 	all := map[string]placed{}
 	for _, c := range r.clusters {
@@ -278,9 +278,9 @@ func (r *run) weighed() {
 	}
 }
 
-// inUse returns how many endpoints of each cluster a reader uses.
+// inUse returns the number of endpoints of each cluster that a reader should use.
 func inUse(reader string, limits limits, all map[string]placed) map[string]int {
-	// A level is the better the lower: what is saturated comes last, whatever its tier.
+	// A lower level is better. Overloaded clusters come last, whatever their tier.
 	best := math.MaxInt
 	level := func(name string) int {
 		level := limits.tier(name)
@@ -303,7 +303,7 @@ func inUse(reader string, limits limits, all map[string]placed) map[string]int {
 	return shares(weighings[all[reader].weights].says, ready)
 }
 
-// shares returns how many of the ready endpoints of clusters are in use with weights.
+// shares returns how many of the clusters' ready endpoints should be in use with these weights.
 func shares(weights, ready map[string]int) map[string]int {
 	total, present, rest := 0, 0, 0
 	for name, weight := range weights {
@@ -317,7 +317,7 @@ func shares(weights, ready map[string]int) map[string]int {
 			rest += n
 		}
 	}
-	// exactly is how many endpoints a weight should have.
+	// exactly returns the exact number of endpoints for a weight.
 	exactly := func(weight int) float64 { return float64(weight*rest) / float64(100-present) }
 	if total >= 100 || rest == 0 {
 		exactly = func(weight int) float64 {
@@ -340,7 +340,7 @@ func shares(weights, ready map[string]int) map[string]int {
 		}
 	}
 	if len(used) == 0 {
-		return ready // nothing else is there
+		return ready // no other endpoint is ready
 	}
 	return used
 }

@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// bound is how long a change may take over a way on which nothing is broken: a watch that failed over and over is
-	// tried again within 23 s, and a member that was silent for 30 s is demoted.
+	// bound is the longest time for a change over a way without faults: a watch that failed repeatedly is retried
+	// within 23 s, and a member without heartbeats is demoted after 30 s.
 	bound = 45 * time.Second
-	// patience is how long it may take until all clusters have the same once all
-	// is whole: a member that lost most of its exports is held for 5 minutes.
+	// patience is the longest time until all clusters agree after the last fault: if a member lost most of its exports,
+	// readers keep them for 5 minutes.
 	patience = 8 * time.Minute
-	// often is how often all that clients see is judged, and calm how long nothing is to be written in the end.
+	// often is how often the view of clients is judged, and calm how long nothing may be written at the end.
 	often, calm = time.Second, 90 * time.Second
-	// quick is after how long a change has surely arrived while all is whole.
+	// quick is the time within which a change arrives if there is no fault.
 	quick = 10 * time.Second
 )
 
 // A Result is the outcome of a schedule.
 type Result struct {
-	// Log is what happened, with the virtual times, oldest first.
+	// Log has the events with their virtual times, oldest first.
 	Log []string
-	// Findings are what must not be.
+	// Findings are the violations.
 	Findings []string
-	// Writes are those of the controllers without Leases, and Changes what they were for.
+	// Writes counts the controllers' writes except Leases, and Changes counts their causes.
 	Writes, Changes int
 }
 
-// A run carries out a schedule. All of it happens in one goroutine.
+// A run carries out a schedule in a single goroutine.
 type run struct {
 	Result
 	set      *sim.ClusterSet
@@ -47,22 +47,22 @@ type run struct {
 	names    []string // of the clusters
 	judge    judges
 	networks map[string]string    // of the clusters, by name; nil if there are none
-	services []string             // all names that any cluster may have
-	pending  []heal               // in the order of their times
-	busy     map[string]time.Time // since when a fault concerns a target
+	services []string             // the names that services of any cluster may have
+	pending  []heal               // sorted by time
+	busy     map[string]time.Time // begin of the fault that affects a target
 	looked   time.Time
-	// lookEvery is how often all that clients see is judged.
+	// lookEvery is how often the view of clients is judged.
 	lookEvery time.Duration
-	// silent is since when a cluster surely hears nothing of another.
+	// silent is the time since when no heartbeat of a cluster arrives in another.
 	silent map[way]time.Time
-	// held are ways that are blocked until all clusters have the same.
+	// held are ways that stay blocked until all clusters agree.
 	held []way
-	// touched are all objects but Leases that were written while a calm lasts.
+	// touched are the objects except Leases that were written during calm.
 	calm    bool
 	touched []string
 	limits  limits
-	// used has pairs of addresses of the placed service of which the second one was left out although the first was used,
-	// and where.
+	// used has pairs of addresses of the placed service: the first was used while the second was not. The value is the
+	// cluster where that was seen.
 	used map[[2]string]string
 }
 
@@ -73,7 +73,7 @@ type heal struct {
 	run  func()
 }
 
-// Run carries out a schedule on a simulated cluster set. t fails only if that is not possible: the findings are in the result.
+// Run carries out a schedule on a simulated cluster set. t fails only if that is impossible; the result has the findings.
 func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
 	sim.RunIdle(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
@@ -122,7 +122,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		for len(r.pending) > 0 {
 			r.until(r.pending[0].at)
 		}
-		r.until(time.Now().Add(bound)) // what is owed by now is judged
+		r.until(time.Now().Add(bound)) // judge changes that must have arrived by now
 		r.settle(s)
 	})
 	return result
@@ -132,7 +132,7 @@ func (r *run) note(format string, args ...any) {
 	r.Log = append(r.Log, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// find notes what must not be. Only the first of many is of use.
+// find records a violation. Only the first of them are kept.
 func (r *run) find(format string, args ...any) {
 	const most = 12
 	if len(r.Findings) < most {
@@ -141,7 +141,7 @@ func (r *run) find(format string, args ...any) {
 	}
 }
 
-// until lets time pass, ends the faults that end meanwhile and looks.
+// until advances time, heals the faults that end meanwhile, and judges.
 func (r *run) until(end time.Time) {
 	for {
 		next := r.looked.Add(r.lookEvery)
@@ -166,7 +166,7 @@ func (r *run) until(end time.Time) {
 	}
 }
 
-// happen carries out an event.
+// happen executes an event.
 func (r *run) happen(e Event) {
 	c, random := r.clusters[e.Cluster], rand.New(rand.NewPCG(e.Random, 3))
 	if e.Kind == operation {
@@ -195,7 +195,7 @@ func (r *run) happen(e Event) {
 	}
 }
 
-// fault begins a fault unless something else is wrong with its targets.
+// fault begins a fault unless another fault affects its targets.
 func (r *run) fault(f fault, h *happening) {
 	targets := f.targets(h)
 	if slices.ContainsFunc(targets, func(target string) bool { return !r.busy[target].IsZero() }) {
@@ -233,7 +233,7 @@ func (r *run) fault(f fault, h *happening) {
 		}
 	}
 	healed := heal{at: time.Now().Add(h.Lasts), what: what + " ends", run: func() {
-		r.hold(ways, nil) // what was withdrawn during the fault lacks in a list after it
+		r.hold(ways, nil) // lists after the fault lack the exports withdrawn during it
 		end()
 		for _, target := range targets {
 			delete(r.busy, target)
@@ -249,8 +249,8 @@ func (r *run) fault(f fault, h *happening) {
 	r.pending = slices.Insert(r.pending, at, healed)
 }
 
-// hold expects clusters to keep for minutes what they have of a member, where it lists few of the services that they imported.
-// In before is what it showed each moments ago, none if that is what it shows now.
+// hold expects readers to keep a member's exports for minutes if its lists lack most services that they imported.
+// before has the services that the member showed each reader moments ago; empty means the current ones.
 func (r *run) hold(ways []way, before map[string]sets.Set[string]) {
 	of := func(name string) *cluster { return r.clusters[slices.Index(r.names, name)] }
 	for _, each := range ways {
@@ -261,7 +261,7 @@ func (r *run) hold(ways []way, before map[string]sets.Set[string]) {
 	}
 }
 
-// settle asserts what holds once all is whole.
+// settle checks the state after all faults are healed.
 func (r *run) settle(s Schedule) {
 	r.note("all is whole")
 	for _, c := range r.clusters {
@@ -276,8 +276,8 @@ func (r *run) settle(s Schedule) {
 		return
 	}
 	r.judge.Clear(time.Now(), r.held...)
-	r.lookEvery = 5 * often                   // every write is seen, and nothing else changes what clients see
-	r.until(time.Now().Add(70 * time.Second)) // members that failed often are taken for fresh
+	r.lookEvery = 5 * often                   // nothing else changes the view of clients, and writes are still seen
+	r.until(time.Now().Add(70 * time.Second)) // members that failed often become fresh
 	r.drain()
 	r.calm = true
 	r.rests("while nothing happens")
@@ -289,7 +289,7 @@ func (r *run) settle(s Schedule) {
 		r.weighed()
 	}
 	r.touched = nil
-	// Controllers that look at everything anew find nothing to write: what they wrote before is what they decide.
+	// Restarted controllers reconcile everything and must find nothing to write.
 	for _, c := range r.clusters {
 		c.Restart()
 	}
@@ -297,7 +297,7 @@ func (r *run) settle(s Schedule) {
 	r.proportion()
 }
 
-// rests asserts that nothing is written for a while.
+// rests asserts that nothing is written during calm.
 func (r *run) rests(when string) {
 	r.until(time.Now().Add(calm))
 	r.drain()
@@ -306,7 +306,7 @@ func (r *run) rests(when string) {
 	}
 }
 
-// proportion asserts that what was written is in proportion to what changed.
+// proportion asserts that the number of writes is in proportion to the changes.
 func (r *run) proportion() {
 	most := writesPerChange * len(r.clusters) * (r.Changes + len(r.clusters)*(len(r.services)+1))
 	if r.Writes > most {
@@ -314,5 +314,5 @@ func (r *run) proportion() {
 	}
 }
 
-// writesPerChange is how many objects a controller writes at most for a change.
+// writesPerChange is the most objects that each controller may write per change, on average.
 const writesPerChange = 4

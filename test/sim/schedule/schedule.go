@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedule runs random schedules of operations and faults on simulated
-// cluster sets, and holds what clients see against what was exported.
+// Package schedule runs random schedules of operations and faults on simulated cluster sets, and compares what clients
+// see with the exports.
 //
-// A schedule is made from a seed alone (New). Run carries it out, and asserts while it does and afterwards:
+// A schedule depends only on its seed (New). Run carries it out, and asserts during and after it:
 //
-//   - no answer, and no copy, that was never right, or not for long (oracle.Judge);
-//   - no healthy endpoint is lost: those of a cluster in reach arrive, those of a
-//     silent cluster stay, and get no traffic if another cluster has the service;
-//   - no cluster gets what is not for it, and nothing outside of a border is used or answered (placed.go);
-//   - endpoints are used in one order, for all clusters at any moment, and once all is whole they are those that tiers,
-//     weights and saturation have (placed.go);
-//   - all clusters have what the exports come to once all is whole (oracle.Judge.Check);
-//   - in every third schedule: a cluster sees pods of its own network, and the nodes of others (networks.go);
-//   - nothing but Leases is written then;
-//   - what was written is in proportion to what happened.
+//   - no answer or copy is wrong, or out of date for long (oracle.Judge);
+//   - no healthy endpoint is lost: endpoints of reachable clusters arrive; those of
+//     unreachable clusters stay, but get no traffic if another cluster has the service;
+//   - no cluster gets endpoints that are not for it, or uses or answers any outside of the allowed clusters (placed.go);
+//   - endpoints are used in the same order in all clusters at any moment, and at the end the used endpoints match tiers,
+//     weights and overload (placed.go);
+//   - at the end, all clusters have the correct result of the exports (oracle.Judge.Check);
+//   - in every third schedule, clusters see pods of their own network, and nodes of other networks (networks.go);
+//   - then only Leases are written;
+//   - the number of writes is in proportion to the changes.
 //
-// Operations, faults and their times follow from the seed. What happens in the same instant of virtual time is in the
-// order of the Go scheduler, and jitter of client-go and of the product is not seeded: a finding may need several runs
-// of its seed to come back.
+// Operations, faults and their times follow from the seed. The order of events in the same instant of virtual time
+// depends on the Go scheduler, and the jitter of client-go and of the product is not seeded: a finding may need several
+// runs of its seed to recur.
 //
-// Faults are rows of a table (faults.go), and operations those of package oracle.
+// Faults are rows of a table (faults.go). Operations are in package oracle.
 package schedule
 
 import (
@@ -33,33 +33,33 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/oracle"
 )
 
-// A Schedule is what happens to some clusters.
+// A Schedule is a list of events in a cluster set.
 type Schedule struct {
 	Seed     uint64
 	Clusters int
-	// Networks are those of the clusters when it begins, by number; nil if there are none: see networks.go.
+	// Networks are the initial networks of the clusters, by number; nil if there are none, see networks.go.
 	Networks []string
-	// Events are in the order of their times.
+	// Events are sorted by time.
 	Events []Event
 }
 
-// An Event is an operation or a fault. It makes sense whatever happened before,
-// or else does nothing: any subset of a schedule is one.
+// An Event is an operation or a fault. It is valid, or has no effect, whatever happened before it, so any subset of a
+// schedule is a schedule.
 type Event struct {
 	// At is the time since the schedule began.
 	At time.Duration
-	// Kind is operation, or that of a fault.
+	// Kind is the kind of the operation or fault.
 	Kind string
-	// Cluster is the number of the cluster where it happens, and Other that of a member which is concerned.
+	// Cluster is the number of the affected cluster, and Other the number of the affected member.
 	Cluster, Other int
-	// Lasts is how long a fault lasts.
+	// Lasts is the duration of a fault.
 	Lasts time.Duration
-	// Random is the seed of what else is drawn.
+	// Random is the seed of further random choices.
 	Random uint64
 }
 
-// The kind of an Event that changes a service, of one that changes the shares of clusters, and of the fault that forgets
-// old revisions.
+// The kinds of events that change a service, and that change the shares of clusters, and the kind of the fault that
+// compacts old revisions.
 const (
 	operation  = "operation"
 	reweigh    = "the shares of clusters change"
@@ -67,14 +67,14 @@ const (
 )
 
 const (
-	// longest is how long a fault lasts at most. It is much longer than a member may be silent before it is demoted.
+	// longest is the longest duration of a fault. It is much longer than the time after which a member is demoted.
 	longest = 80 * time.Second
-	// storm is when the last event happens at the latest.
+	// storm is the time within which all events begin.
 	storm = 80 * time.Second
 )
 
-// New returns the schedule of a seed: 5 to 24 operations and faults within 80 s,
-// and what changes during the faults, on 2 to 8 clusters, mostly 2 or 3.
+// New returns the schedule of a seed: 5 to 24 operations and faults within 80 s, and changes during the faults, on 2 to
+// 8 clusters, mostly 2 or 3.
 func New(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{
@@ -84,7 +84,7 @@ func New(seed uint64) Schedule {
 	for range 5 + random.IntN(20) {
 		s.draw(random)
 	}
-	s.some(reweigh, rand.New(rand.NewPCG(seed, 6))) // with random numbers of their own
+	s.some(reweigh, rand.New(rand.NewPCG(seed, 6))) // from separate random numbers
 	s.network()
 	slices.SortStableFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return s
@@ -116,7 +116,7 @@ func (s *Schedule) draw(random *rand.Rand) {
 	s.Events = append(s.Events, e)
 }
 
-// some adds up to eleven events of a kind.
+// some adds up to eleven events of this kind.
 func (s *Schedule) some(kind string, random *rand.Rand) {
 	for range random.IntN(12) {
 		s.Events = append(s.Events, Event{
@@ -126,8 +126,8 @@ func (s *Schedule) some(kind string, random *rand.Rand) {
 	}
 }
 
-// meanwhile returns what changes where nobody may notice because of a fault, and is to be noticed afterwards: up to
-// three operations, and at times a compaction that leaves no trace of them.
+// meanwhile returns changes that a fault may hide and that must be seen after it: up to three operations, and sometimes
+// a compaction that removes their events.
 func meanwhile(random *rand.Rand, f fault, of Event) (events []Event) {
 	changes := Event{Kind: operation, Cluster: of.Cluster, Other: of.Other}
 	if f.pair {
@@ -145,7 +145,7 @@ func meanwhile(random *rand.Rand, f fault, of Event) (events []Event) {
 	return events
 }
 
-// names are those of the clusters, which certificates are for.
+// names returns the names of the clusters; the certificates have the same names.
 func (s Schedule) names() (names []string) {
 	for i := range s.Clusters {
 		names = append(names, fmt.Sprintf("c%d", i+1))

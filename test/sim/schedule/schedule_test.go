@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keys that resist quantum computers take most of the time of a handshake.
+// Post-quantum key exchange takes most of the time of a handshake.
 //go:debug tlsmlkem=0
 
 package schedule_test
@@ -23,21 +23,21 @@ var (
 	seed  = flag.Uint64("seed", 1, "the seed of the first one")
 )
 
-// TestMain has the garbage collector run less often: each schedule is short, and what it leaves is garbage.
+// TestMain makes garbage collections rarer: schedules are short, and all their memory is garbage afterwards.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(1000)
 	m.Run()
 }
 
-// Of schedules that fail, the first ones are shortened, and after a few more the
-// rest is not run: one defect fails many.
+// The first failing schedules are shortened. After a few more failures the rest is not run, because one defect fails
+// many schedules.
 const (
 	toShorten = 2
 	toFail    = 6
 )
 
-// TestSchedules runs random schedules. It prints how to run one that fails
-// again, and what is left of it when all that does not matter is left out.
+// TestSchedules runs random schedules. For a failing one it prints how to repeat it, and the shortest schedule that
+// still fails.
 func TestSchedules(t *testing.T) {
 	var mu sync.Mutex
 	var failed atomic.Int32
@@ -49,7 +49,7 @@ func TestSchedules(t *testing.T) {
 			t.Run(fmt.Sprint(s.Seed), func(t *testing.T) {
 				t.Parallel()
 				if failed.Load() >= toFail {
-					return // the run has failed, and says why
+					return // the run has failed and reported why
 				}
 				result := schedule.Run(t, s)
 				if len(result.Findings) > 0 {
@@ -66,7 +66,7 @@ func TestSchedules(t *testing.T) {
 		*seeds, *seed, float64(*seeds)/time.Since(began).Seconds(), total.Changes, total.Writes)
 }
 
-// explain reports a schedule that failed.
+// explain reports a failing schedule.
 func explain(t *testing.T, s schedule.Schedule, first schedule.Result, shorten bool) {
 	t.Helper()
 	last, runs := first, 0

@@ -4,8 +4,8 @@ package schedule
 
 import "slices"
 
-// Shorten returns a schedule with as few of the events as still fails, by halves, quarters and so on (delta debugging).
-// It asks fails at most so many times; fails must hold for the schedule itself.
+// Shorten returns a schedule with as few of the events as still fail, by delta debugging: it omits halves, quarters and
+// so on. It calls fails at most runs times. fails(s) must be true.
 func Shorten(s Schedule, runs int, fails func(Schedule) bool) Schedule {
 	for parts := 2; len(s.Events) > 0 && runs > 0; {
 		size := (len(s.Events) + parts - 1) / parts
