@@ -12,8 +12,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestBesideOthers holds docs/use/beside-others.md to the name and the label of derived Services. TestArgoRollouts of
-// test/deploy has the patches of Argo Rollouts' Job.
+// TestBesideOthers compares docs/use/beside-others.md with the name and the label of derived Services. TestArgoRollouts
+// of test/deploy tests the patches of Argo Rollouts' Job.
 func TestBesideOthers(t *testing.T) {
 	document, err := os.ReadFile("../../docs/use/beside-others.md")
 	must(t, err)

@@ -29,13 +29,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// Namespace is the one that services of scenarios are in.
+// Namespace is the namespace of the services in scenarios.
 const Namespace = "demo"
 
-// A Cluster is an API server, the controller and the DNS of a cluster. Its
-// methods are for the goroutine of the scenario.
+// A Cluster is the API server, the controller and the DNS of a cluster. Its methods must be called from the goroutine
+// of the scenario.
 type Cluster struct {
-	// Cluster has the objects of Namespace, with all rights, and through any outage.
+	// Cluster reaches the objects of Namespace with all rights, even during outages.
 	*scenario.Cluster
 	// API is the API server.
 	API *apiserver.Server
@@ -46,8 +46,8 @@ type Cluster struct {
 	config  *rest.Config
 
 	stopServing func()
-	stopped     bool        // the API server
-	impostor    atomic.Bool // the certificate is one that nobody knows
+	stopped     bool        // whether the API server is stopped
+	impostor    atomic.Bool // whether clients get a certificate of an unknown authority
 }
 
 func newCluster(t *testing.T, n *network.Network, name string, number int) *Cluster {
@@ -66,7 +66,7 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 	return c
 }
 
-// platform is what a scenario has of the cluster.
+// platform returns the parts of the cluster that scenarios use.
 func (c *Cluster) platform() scenario.Platform {
 	administrator := c.Config()
 	administrator.Host = "https://" + apiserver.Administrator
@@ -76,19 +76,19 @@ func (c *Cluster) platform() scenario.Platform {
 	}
 }
 
-// Config reaches the API server with all rights, not over the network.
+// Config returns a configuration that has all rights and bypasses the network.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig returns one with which a reader reaches the cluster over the network.
+// Kubeconfig returns a kubeconfig with which a reader reaches the cluster over the network.
 func (c *Cluster) Kubeconfig(reader string) []byte {
 	text, err := selfsigned.Kubeconfig("member", "https://"+c.name, pki().authority, "token-of-"+reader, member.DefaultNamespace)
 	if err != nil {
-		panic(err) // it has no reason to fail
+		panic(err) // cannot happen
 	}
 	return text
 }
 
-// Canary has a replica answer probes at an address of the network, and probe those of others.
+// Canary makes a replica serve as a probe target at an address of the network, and probe the targets of other clusters.
 func (c *Cluster) Canary(address string) func(*controller.Options) {
 	return func(options *controller.Options) {
 		listener, err := c.network.Listen(address)
@@ -108,7 +108,7 @@ func (c *Cluster) serve() {
 		if c.impostor.Load() {
 			return pki().impostor, nil
 		}
-		return nil, nil //nolint:nilnil // the config itself
+		return nil, nil //nolint:nilnil // use the listener's TLS configuration
 	}
 	server := &http.Server{
 		Handler: c.API, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
@@ -116,7 +116,7 @@ func (c *Cluster) serve() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.ServeTLS(listener, "", "") // it ends when it is closed
+		_ = server.ServeTLS(listener, "", "") // returns when the server is closed
 	}()
 	c.stopServing = func() {
 		_ = server.Close()
@@ -124,8 +124,8 @@ func (c *Cluster) serve() {
 	}
 }
 
-// Must ends the scenario if a change of a cluster fails: its administrator has
-// all rights, and its API server is not asked over the network.
+// Must ends the scenario if a change of a cluster fails. That is a defect: the administrator has all rights and
+// bypasses the network.
 func (c *Cluster) Must(err error) {
 	c.t.Helper()
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Cluster) Must(err error) {
 	}
 }
 
-// OfferCanaries sets the canaries of the cluster, as the EndpointSlice controller does.
+// OfferCanaries sets the probe targets of the cluster, as the EndpointSlice controller does.
 func (c *Cluster) OfferCanaries(canaries ...string) {
 	c.t.Helper()
 	var endpoints []string
@@ -145,7 +145,7 @@ func (c *Cluster) OfferCanaries(canaries ...string) {
 		member.DefaultNamespace, export.LabelKubernetesService, canary.Service, canary.Port, strings.Join(endpoints, ", ")))
 }
 
-// StopAPI kills the API server: nobody can connect to it, and its connections are reset.
+// StopAPI kills the API server: connections are reset, and new ones are refused.
 func (c *Cluster) StopAPI() {
 	c.API.Stop()
 	c.stopServing()
@@ -154,14 +154,13 @@ func (c *Cluster) StopAPI() {
 	c.stopped = true
 }
 
-// FreezeAPI has the API server stand still, as a process that is stopped:
-// connections to it are made, and nothing is answered.
+// FreezeAPI makes the API server hang like a stopped process: it accepts connections but does not answer.
 func (c *Cluster) FreezeAPI() {
 	c.network.Freeze(c.Name)
 	c.API.Freeze()
 }
 
-// StartAPI undoes StopAPI and FreezeAPI. It does nothing if the API server works.
+// StartAPI undoes StopAPI and FreezeAPI. It does nothing if the API server runs.
 func (c *Cluster) StartAPI() {
 	c.API.Thaw()
 	c.network.Thaw(c.Name)
@@ -172,14 +171,14 @@ func (c *Cluster) StartAPI() {
 	}
 }
 
-// SetImpostor has what listens at the address of the API server prove that it is
-// the API server of the cluster, or not, to those who connect from now on.
+// SetImpostor chooses the certificate for new connections to the API server: a valid one, or one of an unknown
+// authority.
 func (c *Cluster) SetImpostor(impostor bool) {
 	c.impostor.Store(impostor)
 	c.network.ResetAll(c.Name)
 }
 
-// standard are the CustomResourceDefinitions of the MCS API, parsed once: each cluster of each scenario has them.
+// standard returns the CustomResourceDefinitions of the MCS API. They are parsed once for all clusters of all scenarios.
 var standard = sync.OnceValue(func() []*unstructured.Unstructured {
 	objects, err := clusterset.Objects([]byte(clusterset.CRDs))
 	if err != nil {

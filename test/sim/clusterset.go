@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sim is a simulated cluster set: whole controllers and the plugin's real watch and index, on model API
+// Package sim is a simulated cluster set: real controllers, and the plugin's real watch and index, on model API
 // servers, a simulated network and virtual time.
 //
-// A scenario runs in Run, where time passes only while everything waits: an hour costs as much as what happens in it.
-// It changes objects and breaks things through Cluster and Network, lets time pass with Wait, and looks at Cluster.See.
+// A scenario runs in Run. Virtual time advances only while all goroutines wait, so an idle hour costs nothing. A scenario
+// changes objects and causes faults through Cluster and Network, advances time with Wait, and compares Cluster.See.
 package sim
 
 import (
@@ -22,19 +22,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// A ClusterSet is the clusters of a scenario, each a member of all others.
+// A ClusterSet has the clusters of a scenario, each a member of all others.
 type ClusterSet struct {
 	*scenario.Set
-	// Network is what the controllers reach other clusters over. Its hosts are the names of the clusters.
+	// Network connects the controllers to other clusters. Its hosts are the names of the clusters.
 	Network  *network.Network
 	clusters []*Cluster
 }
 
-// Begin is when a scenario begins.
+// Begin is the virtual time at which scenarios begin.
 var Begin = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 
-// Run runs a scenario on clusters that are joined and whose controllers and DNS
-// run. What runs in them has ended when it returns.
+// Run runs a scenario on joined clusters with running controllers and DNS. When Run returns, all of them have stopped.
 func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterSet)) {
 	t.Helper()
 	RunIdle(t, names, func(t *testing.T, set *ClusterSet) {
@@ -43,10 +42,10 @@ func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterS
 	})
 }
 
-// RunIdle is Run with clusters that are not joined and in which nothing runs yet.
+// RunIdle is like Run, but the clusters are not joined and nothing runs in them yet.
 func RunIdle(t *testing.T, names []string, run func(t *testing.T, set *ClusterSet)) {
 	t.Helper()
-	pki() // outside of the bubble, once
+	pki() // once, outside of the bubble
 	withoutErrorHandlers()
 	synctest.Test(t, func(t *testing.T) {
 		Wait(time.Until(Begin))
@@ -55,10 +54,10 @@ func RunIdle(t *testing.T, names []string, run func(t *testing.T, set *ClusterSe
 		defer func() {
 			set.Stop()
 			for _, cluster := range set.clusters {
-				cluster.StartAPI() // or it does not end
+				cluster.StartAPI() // a stopped or frozen API server would keep the bubble from ending
 				cluster.stopServing()
 			}
-			Wait(2 * time.Second) // clients that a failed scenario left end once no server answers
+			Wait(2 * time.Second) // clients of a failed scenario end once no server answers
 			synctest.Wait()
 		}()
 		for i, cluster := range set.clusters {
@@ -69,7 +68,7 @@ func RunIdle(t *testing.T, names []string, run func(t *testing.T, set *ClusterSe
 	})
 }
 
-// A bed is what a scenario has of the clusters. Its links are those of the network.
+// A bed gives scenarios access to the clusters. Its links are those of the network.
 type bed struct {
 	*network.Network
 	set *ClusterSet
@@ -101,19 +100,19 @@ func (b bed) Through(_ *testing.T, reader, source string, gateway *scenario.Gate
 	return from.Kubeconfig(reader)
 }
 
-// withoutErrorHandlers keeps client-go from its rate limit of errors: it sleeps until a millisecond after the last
-// error of the process, whose time is the real one or that of another scenario, and so for hours.
+// withoutErrorHandlers disables client-go's rate limit of errors, which sleeps until a millisecond after the last error
+// of the process. That error may be in real time or another scenario's time, so the sleep could last hours.
 var withoutErrorHandlers = sync.OnceFunc(func() { utilruntime.ErrorHandlers = nil })
 
-// Wait lets virtual time pass.
+// Wait advances virtual time.
 func Wait(duration time.Duration) {
 	<-time.After(duration)
 }
 
-// Clusters are all, in the order that Run was given.
+// Clusters returns all clusters, in the order of the names passed to Run.
 func (s *ClusterSet) Clusters() []*Cluster { return s.clusters }
 
-// Cluster returns the cluster of a name.
+// Cluster returns the cluster with this name.
 func (s *ClusterSet) Cluster(name string) *Cluster {
 	for _, cluster := range s.clusters {
 		if cluster.Name == name {

@@ -11,15 +11,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// TestKilledAtEachWrite kills the controller of east once at each of its writes of a scenario that exports, imports,
-// changes and withdraws. Another process takes its place a second later, and ends with what is right.
+// TestKilledAtEachWrite kills the controller of east at each write of a scenario that exports, imports, changes and
+// withdraws. A second later, another process starts. The result must be correct.
 func TestKilledAtEachWrite(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		for i, each := range set.Clusters() {
 			each.Serve(fmt.Sprintf("web:10.6%d.0.1", i), fmt.Sprintf("db!10.6%d.0.2", i))
 		}
-		west.PutExport("web", "{}") // as long as it exports one service, its lists are believed
+		west.PutExport("web", "{}") // while west exports a service, its lists are believed
 		killed := true
 		ends := func(want map[string]string) {
 			for range 8 {
@@ -31,7 +31,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 			}
 			expect(t, east, want)
 		}
-		for number := 0; killed; number++ { // nobody is killed at write 0
+		for number := 0; killed; number++ { // at write 0 the controller is not killed
 			killed = number == 0
 			east.Controller.KillAt(number)
 			east.PutExport("web", "{}")
@@ -47,7 +47,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 	})
 }
 
-// replica has a process take part in the election of the leader.
+// replica makes a process take part in leader election.
 func replica(identity string) func(*controller.Options) {
 	return func(options *controller.Options) { options.LeaderElection, options.Identity = true, identity }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// TestDNSWithoutItsAPIServer: whatever the API server answers, or does not, DNS answers from what it knows, for however
-// long. What changed meanwhile is answered once the API server works again.
+// TestDNSWithoutItsAPIServer: whatever the API server answers, or if it does not, DNS keeps answering from its last
+// known state. After the API server works again, DNS answers with the changes.
 func TestDNSWithoutItsAPIServer(t *testing.T) {
 	rows := []fault{
 		inWest("it is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
@@ -25,8 +25,8 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 	}
 	for _, answer := range apiserver.Answers {
 		switch answer.Name {
-		case apiserver.EmptyList: // it is the word of the cluster itself
-		case "a redirect", "no answer": // DNS is not connected over the network here, which has a say in these
+		case apiserver.EmptyList: // DNS believes the local API server
+		case "a redirect", "no answer": // these need a connection over the network, which DNS does not use here
 		default:
 			rows = append(rows, inWest(answer.Name,
 				func(west *sim.Cluster) { west.API.SetFault("west", answer.Fault) },
@@ -38,7 +38,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 			sim.Run(t, []string{"west"}, func(t *testing.T, set *sim.ClusterSet) {
 				west := set.Cluster("west")
 				here := serveSome(west, 2)
-				west.Stop() // it would have a say, too
+				west.Stop() // otherwise the controller would change the slices, too
 				row.begin(set)
 				edit(t, west, false,
 					func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })

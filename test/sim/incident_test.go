@@ -19,7 +19,7 @@ import (
 
 // Incidents of other implementations of multi-cluster services, as scenarios.
 
-// serveSome exports so many headless services of west: s0, s1 and so on. It returns what clients see of them.
+// serveSome exports count headless services in west: s0, s1 and so on. It returns what clients see of them.
 func serveSome(west *sim.Cluster, count int) (here map[string]string) {
 	here = map[string]string{}
 	for i := range count {
@@ -31,10 +31,10 @@ func serveSome(west *sim.Cluster, count int) (here map[string]string) {
 	return here
 }
 
-// TestWithdrawn (cilium/cilium#37231, #47793): readers miss that exports are withdrawn, because they do not run or are cut
-// off, or a cluster publishes an empty set of exports that looks complete, while its heartbeat goes on. Each withdrawal
-// that a watch sends is believed at once, that of the last export too; a list that lacks some is believed with the next
-// heartbeat, and one that is empty after five minutes, in which it can turn out to be wrong.
+// TestWithdrawn (cilium/cilium#37231, #47793): a reader does not run or is cut off while exports are withdrawn, or a
+// cluster publishes an empty set of exports although its heartbeat continues. A withdrawal that a watch delivers is
+// believed at once, even the last one. A list without some exports is believed with the next heartbeat, and an empty
+// list after five minutes, in which it can be corrected.
 func TestWithdrawn(t *testing.T) {
 	for _, row := range []struct {
 		name            string
@@ -87,7 +87,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// empty has east get empty lists of the EndpointSlices of west, and no watch that would be resumed.
+// empty makes west send empty lists of EndpointSlices to east, and ends the watch so that east must list.
 func empty(west *sim.Cluster) {
 	west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
 	sim.Wait(10 * time.Second)
@@ -95,8 +95,8 @@ func empty(west *sim.Cluster) {
 	west.API.Restart()
 }
 
-// TestRotatedCredentials (istio/istio#57269, #60612): a member's Secret is rotated over and over. Each credential is
-// used without a restart, nothing remains of the former ones, and no answer changes.
+// TestRotatedCredentials (istio/istio#57269, #60612): a member's Secret is rotated repeatedly. Each credential is used
+// without a restart, nothing remains of previous credentials, and no answer changes.
 func TestRotatedCredentials(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -108,7 +108,7 @@ func TestRotatedCredentials(t *testing.T) {
 		goroutines, connections := count()
 		for i := range 300 {
 			east.PutSecret("member-west", "west", west.Kubeconfig(fmt.Sprintf("east-%d", i)))
-			sim.Wait(time.Duration(i%10) * 100 * time.Millisecond) // also while it connects
+			sim.Wait(time.Duration(i%10) * 100 * time.Millisecond) // even while it connects
 		}
 		expect(t, east, here)
 		if now, open := count(); now > goroutines+5 || open != connections {
@@ -119,9 +119,9 @@ func TestRotatedCredentials(t *testing.T) {
 	})
 }
 
-// TestTwoWriters (AWS, us-east-1, 2025): two that write DNS each remove the addresses that the other wrote. Here
-// another writer empties the copied slices and deletes them, and the former leader of two controllers is back late:
-// what is seen in the end is what is exported.
+// TestTwoWriters (AWS, us-east-1, 2025): two DNS writers each removed the addresses of the other. Here another writer
+// empties and deletes the copied slices, and the former leader of two controllers resumes late. Finally, clients must
+// see the exported endpoints.
 func TestTwoWriters(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -152,7 +152,7 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
-// edit changes all EndpointSlices of imports of a cluster, as somebody with all rights, or deletes them.
+// edit changes all EndpointSlices of a cluster's imports with all rights, or deletes them.
 func edit(t *testing.T, c *sim.Cluster, remove bool, change func(*discoveryv1.EndpointSlice)) {
 	t.Helper()
 	copies := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)

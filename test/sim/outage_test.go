@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// listing is a fault of lists and watches of some resources.
+// listing returns a fault of the lists and watches of some resources.
 func listing(fault apiserver.Fault, resources ...string) apiserver.Fault {
 	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
 		if req.Method == http.MethodGet && slices.Contains(resources, path.Base(req.URL.Path)) {
@@ -28,20 +28,20 @@ func listing(fault apiserver.Fault, resources ...string) apiserver.Fault {
 	}
 }
 
-// away is the fault that some resources cannot be read.
+// away returns the fault that some resources cannot be read.
 func away(resources ...string) apiserver.Fault {
 	return listing(apiserver.Refusal(apierrors.NewServiceUnavailable("simulated")), resources...)
 }
 
-// TestOutageOfTheOwnAPIServer: a Service that came back while the API server was away is not exported with the
-// endpoints of before, though these are read again later.
+// TestOutageOfTheOwnAPIServer: a Service is recreated during an outage of the API server. It must not be exported with
+// its old endpoints, even if these are read later than the Service.
 func TestOutageOfTheOwnAPIServer(t *testing.T) {
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")
 		east.Export("web:10.64.0.1")
 		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP"})
 		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-		// What is not exported, and was read before what is.
+		// This service is not exported, and its endpoints were read before those of an exported service.
 		east.SetEndpoints("web", "10.64.0.9")
 		east.Export("other:10.64.0.5")
 		expect(t, east, map[string]string{"other": "east/10.64.0.5 -> VIP"})
@@ -52,7 +52,7 @@ func TestOutageOfTheOwnAPIServer(t *testing.T) {
 		sim.Wait(2 * time.Second)
 		east.Serve("web:10.64.0.10")
 		east.API.SetFault("east", away("endpointslices"))
-		// The gate waits for 7 s after all else is read. An informer that failed for 4 s lists again after 4.8 s at the latest.
+		// The gate waits for 7 s after everything else was read. An informer that failed for 4 s lists again within 4.8 s.
 		sim.Wait(2 * time.Second)
 		east.API.SetFault("east", nil)
 		sim.Wait(10 * time.Second)

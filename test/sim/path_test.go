@@ -17,20 +17,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// paths is a set whose clusters have two replicas, in pods whose addresses are canaries.
+// paths is a cluster set whose clusters have two replicas, in pods that are probe targets.
 type paths struct {
 	t *testing.T
 	*sim.ClusterSet
 	replicas map[string]*scenario.Controller // by address
 }
 
-// canariesOf returns the addresses of the canaries of a cluster.
+// canariesOf returns the addresses of the probe targets of a cluster.
 func canariesOf(cluster string) []string {
 	number := slices.Index([]string{"east", "west", "north", "south", "c1"}, cluster)
 	return []string{fmt.Sprintf("10.6%d.9.1", 4+number), fmt.Sprintf("10.6%d.9.2", 4+number)}
 }
 
-// onPaths runs a scenario on clusters that all serve and export web, and whose pods reach each other.
+// onPaths runs a scenario on clusters that all serve and export web, and whose pods can reach each other.
 func onPaths(t *testing.T, names []string, run func(p *paths)) {
 	t.Helper()
 	sim.Run(t, names, func(t *testing.T, set *sim.ClusterSet) {
@@ -58,13 +58,13 @@ func onPaths(t *testing.T, names []string, run func(p *paths)) {
 	})
 }
 
-// start starts a replica in a pod.
+// start starts a replica in the pod with this address.
 func (p *paths) start(c *sim.Cluster, address string) {
 	p.replicas[address] = c.StartReplica(replica(address), c.Canary(address))
-	sim.Wait(time.Second) // the first one leads
+	sim.Wait(time.Second) // so that the first replica leads
 }
 
-// lease returns an annotation of the Lease that shows a member.
+// lease returns an annotation of the reader's Lease for a member.
 func (p *paths) lease(reader *sim.Cluster, source, annotation string) string {
 	return reader.Lease(memberstate.LeasePrefix + source).Annotations[annotation]
 }
@@ -73,25 +73,25 @@ func (p *paths) path(reader *sim.Cluster, source string) string {
 	return p.lease(reader, source, memberstate.PathAnnotation)
 }
 
-// change does something to the way from the pods of a cluster to the canaries of another.
+// change changes the way from each pod of a cluster to each of the probe targets.
 func (p *paths) change(from string, canaries []string, change func(from, canary string)) {
 	for _, each := range canaries {
 		change(from, each)
 	}
 }
 
-// cut lets nothing through in a direction.
+// cut cuts a direction between the pods of two clusters.
 func (p *paths) cut(from, to string, direction network.Direction) {
 	p.change(from, canariesOf(to), func(from, canary string) { p.Network.Cut(from, canary, direction) })
 }
 
-// restore undoes cut and others.
+// restore undoes cut and the other faults.
 func (p *paths) restore(from, to string) { p.change(from, canariesOf(to), p.Network.Restore) }
 
-// The states of a member that is demoted, and of one that is not.
+// The states of a demoted member, and of a member that is not demoted.
 const stale, fresh = "stale", "fresh"
 
-// until returns how long it takes until a member has a state, at most a while.
+// until returns the time until a member has a state. It fails after atMost.
 func (p *paths) until(reader, source, state string, atMost time.Duration) time.Duration {
 	p.t.Helper()
 	c, began := p.Cluster(reader), time.Now()
@@ -104,7 +104,7 @@ func (p *paths) until(reader, source, state string, atMost time.Duration) time.D
 	return time.Since(began)
 }
 
-// never asserts for a while that a member does not have a state.
+// never asserts that a member does not have a state during this time.
 func (p *paths) never(reader, source, state string, long time.Duration) {
 	p.t.Helper()
 	for began := time.Now(); time.Since(began) < long; sim.Wait(250 * time.Millisecond) {
@@ -121,7 +121,7 @@ const (
 	withoutIt  = "east/10.64.0.1 north/10.66.0.1 west/10.65.0.1~ -> VIP"
 )
 
-// TestPathIsCut: heartbeats arrive, and pods are not reached.
+// TestPathIsCut: heartbeats arrive, but pods are unreachable.
 func TestPathIsCut(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -134,10 +134,10 @@ func TestPathIsCut(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			onPaths(t, three, func(p *paths) {
 				east := p.Cluster("east")
-				for phase := range 3 { // of the probes
+				for phase := range 3 { // of the probes, when the path is cut
 					sim.Wait(6*time.Minute + time.Duration(phase)*330*time.Millisecond)
 					p.cut("east", "west", row.direction)
-					away := p.until("east", "west", stale, 3700*time.Millisecond) // kube-proxy takes another second
+					away := p.until("east", "west", stale, 3700*time.Millisecond) // kube-proxy needs another second
 					if path := p.lease(east, "west", memberstate.PathAnnotation); path != "unreachable" {
 						t.Errorf("the Lease has the path %q", path)
 					}
@@ -148,7 +148,7 @@ func TestPathIsCut(t *testing.T) {
 					t.Logf("demoted after %s, back after %s", away, back)
 					expect(t, east, map[string]string{"web": everywhere})
 				}
-				// What east does not reach, the others do.
+				// Only the path from east to west is affected.
 				p.cut("east", "west", row.direction)
 				p.until("east", "west", stale, 5*time.Second)
 				for _, pair := range [][2]string{{"north", "west"}, {"west", "east"}, {"east", "north"}} {
@@ -159,8 +159,8 @@ func TestPathIsCut(t *testing.T) {
 	}
 }
 
-// TestPathIsWhole: probes that are late or lost are no reason to demote a cluster. TestPaths of controller/liveness and
-// TestOutcome of controller/canary have a pod that is not reached, and controllers that starve, are busy or restart.
+// TestPathIsWhole: late or lost probes do not demote a cluster. TestPaths of controller/liveness and TestOutcome of
+// controller/canary have an unreachable pod, and controllers that starve, are busy or restart.
 func TestPathIsWhole(t *testing.T) {
 	for name, disturb := range map[string]func(n *network.Network, from, canary string){
 		"probes are late": func(n *network.Network, from, canary string) {
@@ -177,8 +177,8 @@ func TestPathIsWhole(t *testing.T) {
 	}
 }
 
-// TestPathAndLeaders: neither a new leader of west nor a rolling restart demotes it, and a new leader of east goes on
-// with what the former one knew.
+// TestPathAndLeaders: neither a new leader nor a rolling restart in west demotes west, and a new leader in east keeps
+// the state that the previous leader published.
 func TestPathAndLeaders(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
 		west, old := p.Cluster("west"), canariesOf("west")
@@ -187,7 +187,7 @@ func TestPathAndLeaders(t *testing.T) {
 		p.start(west, old[0])
 		sim.Wait(time.Minute)
 
-		// Each pod leaves the EndpointSlices, goes on for 10 s, and is replaced by another one.
+		// Each pod leaves the EndpointSlices, runs for another 10 s, and is replaced.
 		now := slices.Clone(old)
 		for round := range 4 {
 			next := fmt.Sprintf("10.65.9.%d", 10+round)
@@ -214,9 +214,9 @@ func TestPathAndLeaders(t *testing.T) {
 	})
 }
 
-// TestLostClusters: a cluster that reaches neither the API servers nor the pods of others sends them no connection after
-// 5 s, for as long as that lasts, and all again once each is back. It has lost its uplink, or the others have failed
-// together: all of them, or two of four.
+// TestLostClusters: if a cluster reaches neither the API servers nor the pods of other clusters, it stops sending
+// connections to them after 5 s, for as long as they are unreachable, and resumes after they are back. Either it has
+// lost its uplink, or all other clusters, or two of four, fail together.
 func TestLostClusters(t *testing.T) {
 	five := []string{"east", "west", "north", "south", "c1"}
 	for _, row := range []struct{ names, lost []string }{
@@ -267,7 +267,7 @@ func TestLostClusters(t *testing.T) {
 	}
 }
 
-// inUse returns the addresses of web that clients of a cluster are sent to.
+// inUse returns the addresses of web to which clients of a cluster connect.
 func inUse(c *sim.Cluster) string {
 	var ready []string
 	for _, each := range strings.Fields(strings.Split(c.See("web"), " -> ")[0]) {
@@ -279,12 +279,12 @@ func inUse(c *sim.Cluster) string {
 	return strings.Join(ready, " ")
 }
 
-// TestNoCanary: a member without canaries is not probed, and what was known of them is forgotten.
+// TestNoCanary: a member without probe targets is not probed, and the results of earlier probes are discarded.
 func TestNoCanary(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
 		p.cut("east", "west", network.Both)
 		p.until("east", "west", stale, 5*time.Second)
-		// Its replicas are unready for a moment.
+		// All replicas are unready for a moment.
 		p.Cluster("west").OfferCanaries()
 		p.never("east", "west", fresh, 4*liveness.HeartbeatInterval)
 		p.Cluster("west").OfferCanaries(canariesOf("west")...)
@@ -295,7 +295,7 @@ func TestNoCanary(t *testing.T) {
 			t.Errorf("the path is %q", got)
 		}
 		p.never("east", "west", stale, 2*controller.DefaultStaleAfter)
-		// A controller without probes.
+		// Now west runs a controller without probes.
 		for _, address := range canariesOf("west") {
 			p.replicas[address].Stop()
 		}

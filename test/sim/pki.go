@@ -10,23 +10,23 @@ import (
 	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// certificates are those of all simulated API servers: one authority, and one certificate for every name.
+// certificates are the certificates of all simulated API servers: one authority, and one certificate with all names.
 type certificates struct {
 	authority []byte // PEM
 	server    *tls.Config
-	impostor  *tls.Config // of a server that has the names and another authority
+	impostor  *tls.Config // of a server with the same names, but another authority
 }
 
-// names returns the hosts that the certificate is for.
+// names returns the host names in the certificate.
 func names() []string {
 	names := []string{"east", "west", "north", "south", "dual"}
-	for i := range 8 { // those of schedules
+	for i := range 8 { // the clusters of schedules
 		names = append(names, fmt.Sprintf("c%d", i+1))
 	}
 	return names
 }
 
-// pki makes the certificates once. They are valid at any simulated time.
+// pki makes the certificates once. They are valid at every simulated time.
 var pki = sync.OnceValue(func() (c certificates) {
 	c.authority, c.server = serverConfig()
 	_, c.impostor = serverConfig()

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// requestsOf counts the requests of a host to the API server of a cluster, by verb, resource and subresource.
+// requestsOf counts a host's requests to the API server of a cluster, by verb, resource and subresource.
 func requestsOf(c *sim.Cluster, host string) map[string]int {
 	counts := map[string]int{}
 	for request, times := range c.API.Requests() {
@@ -23,27 +23,27 @@ func requestsOf(c *sim.Cluster, host string) map[string]int {
 	return counts
 }
 
-// TestRequestsOfAChange pins what each change costs of requests: where it is made, in west or north, and in a cluster that
-// only imports, east. Nothing is read, and no Event is sent.
+// TestRequestsOfAChange pins the number of requests that each change costs: in the cluster where it is made, west or
+// north, and in a cluster that only imports, east. Nothing is read, and no Event is sent.
 func TestRequestsOfAChange(t *testing.T) {
 	type list []string
-	// A ServiceImport has a status subresource, so that its spec and its status need a request each. Its UID is in what it
-	// owns, so that it is created first.
+	// A ServiceImport is created first, because objects that it owns contain its UID. Its spec and its status need
+	// separate requests, because it has a status subresource.
 	const (
-		publish   = "create endpointslices"        // what the cluster exports, with the snapshot: members read it
-		report    = "update serviceexports/status" // Valid, Ready and Conflict at once
-		imported  = "create serviceimports"        // the owner of the others
+		publish   = "create endpointslices"        // the cluster's exports with the snapshot, which members read
+		report    = "update serviceexports/status" // Valid, Ready and Conflict in one request
+		imported  = "create serviceimports"        // owns the objects below
 		derived   = "create services"              // the API server allocates its IP
-		specified = "update serviceimports"        // the IP of the derived Service, or what the exports changed
-		told      = "update serviceimports/status" // the clusters, and Ready for the generation of the spec
-		copied    = "create endpointslices"        // a copy of what the member publishes
-		changed   = "update endpointslices"        // the slice there, or its copy here
+		specified = "update serviceimports"        // the IP of the derived Service, or changes from the exports
+		told      = "update serviceimports/status" // the clusters, and Ready for the current generation
+		copied    = "create endpointslices"        // a copy of a member's slice
+		changed   = "update endpointslices"        // the published slice, or its copy
 		withdrawn = "delete endpointslices"
 	)
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west, north := set.Cluster("east"), set.Cluster("west"), set.Cluster("north")
 		for i, each := range set.Clusters()[1:] {
-			each.Export(fmt.Sprintf("other:10.6%d.0.9", 5+i)) // lists with it are believed
+			each.Export(fmt.Sprintf("other:10.6%d.0.9", 5+i)) // keeps lists from being empty, so they are believed
 			each.Serve(fmt.Sprintf("web:10.6%d.0.1", 5+i), fmt.Sprintf("db!10.6%d.0.2", 5+i))
 		}
 		for _, row := range []struct {
@@ -95,7 +95,7 @@ func TestRequestsOfAChange(t *testing.T) {
 				var got []string
 				for request, times := range requestsOf(each.cluster, each.cluster.Name) {
 					if strings.Contains(request, " leases") || strings.HasPrefix(request, "watch ") {
-						continue // time renews and ends them
+						continue // these depend on time
 					}
 					for range times - each.before[request] {
 						got = append(got, request)

@@ -17,16 +17,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// lists counts the lists of EndpointSlices that a cluster asked another for.
+// lists returns the number of lists of EndpointSlices that a cluster requested from another.
 func lists(from, to *sim.Cluster) int { return requestsOf(from, to.Name)["list endpointslices"] }
 
-// TestResumedWatches breaks the watches of a member while one of its services changes every second. They are resumed
-// without a list, unless the API server was away or has forgotten what was missed, or its etcd is restored from a backup.
+// TestResumedWatches breaks the watches of a member while one of its services changes every second. The watches resume without
+// a list, unless the API server was unavailable or has compacted the missed events, or its etcd is restored from a backup.
 func TestResumedWatches(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		lists int
-		// run breaks them; change changes the service once a second, for so many seconds.
+		// run breaks the watches; change changes the service once a second for a number of seconds.
 		run func(n *network.Network, west *sim.Cluster, change func(seconds int))
 	}{
 		{"one of several API servers restarts", 0, func(_ *network.Network, west *sim.Cluster, _ func(int)) { west.API.Restart() }},
@@ -60,7 +60,7 @@ func TestResumedWatches(t *testing.T) {
 		}},
 		{"an etcd that is restored to a second ago", 1, func(_ *network.Network, west *sim.Cluster, _ func(int)) {
 			backup := west.API.Backup()
-			west.Withdraw("other") // which the backup does not know
+			west.Withdraw("other") // after the backup was made
 			sim.Wait(time.Second)
 			west.API.Restore(backup, false)
 		}},
@@ -92,8 +92,8 @@ func TestResumedWatches(t *testing.T) {
 	}
 }
 
-// TestWatchesFail: an API server fails each watch of EndpointSlices, and answers all else. What changes meanwhile is
-// listed, with backoff.
+// TestWatchesFail: an API server fails each watch of EndpointSlices, and answers other requests. Changes arrive by
+// lists, with backoff.
 func TestWatchesFail(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")

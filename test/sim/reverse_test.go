@@ -19,7 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// configOf makes the plugin kubernetes of CoreDNS use the API server of a cluster.
+// configOf makes CoreDNS's kubernetes plugin use the API server of a cluster.
 type configOf struct {
 	unused
 	cluster *sim.Cluster
@@ -29,8 +29,8 @@ type unused = clientcmd.ClientConfig
 
 func (c configOf) ClientConfig() (*rest.Config, error) { return c.cluster.Config(), nil }
 
-// TestReverseNamesOfStockCoreDNS: a headless export changes no name of a pod in the DNS of its own cluster, and the
-// plugin kubernetes can send an answer for the addresses of all clusters.
+// TestReverseNamesOfStockCoreDNS: a headless export changes no pod name in the DNS of its own cluster, and the
+// kubernetes plugin's reply for the addresses of all clusters can be sent.
 func TestReverseNamesOfStockCoreDNS(t *testing.T) {
 	const pod = "10-64-0-1.db.demo.svc.cluster.local."
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {

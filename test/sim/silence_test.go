@@ -13,7 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// A fault concerns west, or the way from east to it.
+// A fault affects west, or the way from east to west.
 type fault struct {
 	name        string
 	begin, heal func(set *sim.ClusterSet)
@@ -28,7 +28,7 @@ func onWay(name string, begin func(n *network.Network, reader, west string)) fau
 	}
 }
 
-// cut is a way that lets nothing through in a direction.
+// cut returns a fault that cuts a direction of a way.
 func cut(direction network.Direction, reset bool) func(n *network.Network, reader, west string) {
 	return func(n *network.Network, reader, west string) {
 		n.Cut(reader, west, direction)
@@ -47,7 +47,7 @@ func inWest(name string, begin, heal func(west *sim.Cluster)) fault {
 	}
 }
 
-// hangingWatches loses the requests of watches on connections that answer pings. Those that it lost are never answered.
+// hangingWatches drops watch requests on connections that still answer pings. A dropped request is never answered.
 func hangingWatches(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
 	if req.URL.Query().Get("watch") != "" {
 		return apiserver.Hang(req, serve)
@@ -55,11 +55,11 @@ func hangingWatches(req *http.Request, serve apiserver.Serve) (*http.Response, e
 	return serve(req)
 }
 
-// nothing heals what heals itself.
+// nothing is the heal function of faults that heal by themselves.
 func nothing(*sim.Cluster) {}
 
-// silences are those of west, of the way to it, and of what answers in its place. A controller that stops, and a way that is
-// cut and whose connections end, are those of test/scenario.
+// silences returns the faults that end west's heartbeats: of west, of the way to it, and of servers that answer in its
+// place. In test/scenario, the controller stops, or the way is cut and its connections end.
 func silences() []fault {
 	rows := []fault{
 		inWest("its API server is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
@@ -92,14 +92,14 @@ func silences() []fault {
 	return rows
 }
 
-// TestSilence: whatever makes a member silent, the same follows.
+// TestSilence: every fault that makes a member unreachable has the same consequences.
 func TestSilence(t *testing.T) {
 	for _, row := range silences() {
 		row.run(t, scenario.Silence)
 	}
 }
 
-// TestNoSilence: what delays a member or makes it connect again is no reason to demote it.
+// TestNoSilence: faults that delay a member or make readers reconnect do not demote it.
 func TestNoSilence(t *testing.T) {
 	for _, row := range []fault{
 		onWay("nothing gets to it, and its heartbeats arrive", cut(network.ToServer, false)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keys that resist quantum computers take most of the time of a handshake.
+// Post-quantum key exchange takes most of the time of a handshake.
 //go:debug tlsmlkem=0
 
 package sim_test
@@ -13,7 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// TestMain has the garbage collector run less often: what each test leaves is garbage.
+// TestMain makes garbage collections rarer: the memory of each test is garbage afterwards.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()
@@ -30,7 +30,7 @@ func expect(t *testing.T, c *sim.Cluster, want map[string]string) {
 	}
 }
 
-// must ends the test on an error.
+// must ends the test if there is an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// known is a replica whose requests to its API server are told apart from those of others by the host: its identity.
+// known makes a replica identifiable in the requests to its API server: the host is its identity.
 func known(identity string) func(*controller.Options) {
 	return func(options *controller.Options) {
 		replica(identity)(options)
@@ -31,7 +31,7 @@ func known(identity string) func(*controller.Options) {
 	}
 }
 
-// slowLists is a fault: the API server needs some time for each list, streamed or not, as in a large cluster.
+// slowLists is a fault: the API server delays each list, streamed or not, as in a large cluster.
 func slowLists(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
 	long := 100 * time.Millisecond
 	if query := req.URL.Query(); query.Has("limit") || query.Has("sendInitialEvents") {
@@ -40,8 +40,8 @@ func slowLists(req *http.Request, serve apiserver.Serve) (*http.Response, error)
 	return apiserver.Slow(long)(req, serve)
 }
 
-// withoutHeartbeat returns the longest time without a renewal of a heartbeat since a revision, which was the newest one
-// at some time, and how long the first renewal came after the second replica acquired the leader Lease, 0 if it did not.
+// withoutHeartbeat returns the longest time without a renewal of a heartbeat since a revision, which was the newest at time
+// at, and the time from the second replica's acquisition of the leader Lease to its first renewal, 0 if there was none.
 func withoutHeartbeat(cluster *sim.Cluster, revision int64, at time.Time) (longest, first time.Duration) {
 	var led time.Time
 	events, _ := cluster.API.After(revision)
@@ -60,14 +60,14 @@ func withoutHeartbeat(cluster *sim.Cluster, revision int64, at time.Time) (longe
 	return max(longest, time.Since(at)), first
 }
 
-// TestStandby: a replica that does not lead reads its own cluster, and does nothing else. When the leader ends, it
-// lists nothing that it has read before, and other clusters do not demote its cluster, however long a list takes. Its
-// first heartbeat comes soon after it got the Lease, although each request takes a tenth of a second.
+// TestStandby: a standby replica only reads its own cluster. When it becomes the leader, it does not list again what it
+// has read, and however long a list takes, other clusters do not demote its cluster. It sends the first heartbeat soon
+// after it acquired the Lease.
 func TestStandby(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		end    func(leader *scenario.Controller)
-		within time.Duration // to the first heartbeat of the next leader
+		within time.Duration // until the first heartbeat of the next leader
 	}{
 		{"the leader is stopped", (*scenario.Controller).Stop, 10 * time.Second},
 		{"the leader is killed", (*scenario.Controller).Kill, 25 * time.Second},
@@ -109,7 +109,7 @@ func TestStandby(t *testing.T) {
 				}
 				for request, times := range requestsOf(east, "second") {
 					verb, _, _ := strings.Cut(request, " ")
-					// The state of the members is read as the former leader left it.
+					// The new leader reads the state of the members as the previous leader left it.
 					if more := times - before[request]; more > 0 && (verb == "list" || verb == "watch") &&
 						request != "list leases" {
 						t.Errorf("the new leader sent %d × %s", more, request)
@@ -126,8 +126,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestAllReplicasAreKilled: the next one waits for their Lease and for its lists at the same time, so that other clusters do not
-// demote its cluster.
+// TestAllReplicasAreKilled: the next replica waits for the old Lease and for its lists in parallel, so that other
+// clusters do not demote its cluster.
 func TestAllReplicasAreKilled(t *testing.T) {
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")
@@ -145,8 +145,8 @@ func TestAllReplicasAreKilled(t *testing.T) {
 	})
 }
 
-// TestStandbyThatCannotRead: a replica with a cache that is known to be behind does not lead on what it read before,
-// and does not vouch for it with a heartbeat, however long that lasts.
+// TestStandbyThatCannotRead: a replica whose cache is known to be out of date does not act as leader, and does not
+// renew the heartbeat, for as long as that lasts.
 func TestStandbyThatCannotRead(t *testing.T) {
 	for _, resource := range []string{"endpointslices", "serviceexports", "customresourcedefinitions"} {
 		t.Run(resource, func(t *testing.T) {
@@ -183,8 +183,8 @@ func TestStandbyThatCannotRead(t *testing.T) {
 	}
 }
 
-// TestExportsBeforeMembers: a leader reads the members once its exports are compared, or when that lasts for longer than
-// a heartbeat may be late.
+// TestExportsBeforeMembers: a leader reads the members after it has compared its exports, or when this takes longer
+// than heartbeats may be late.
 func TestExportsBeforeMembers(t *testing.T) {
 	for _, row := range []struct{ writes, read time.Duration }{
 		{2 * time.Second, 2 * time.Second},

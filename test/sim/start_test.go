@@ -20,14 +20,14 @@ import (
 
 var forbidden = apiserver.Refusal(apierrors.NewForbidden(schema.GroupResource{}, "", nil))
 
-// TestStarts starts the controllers of two clusters while their API servers refuse something for as long as a backoff needs
-// to come to its longest delay. What only hints need is not waited for, and properties are those of the heartbeat: what
-// was imported because of them stays. If all requests are refused, all is published within seconds once they are not.
+// TestStarts starts the controllers of two clusters while their API servers refuse requests for as long as a backoff takes to
+// reach its longest delay. Nodes, which only hints need, delay nothing; without properties, those in the heartbeat count, so
+// imports that depend on them stay. If all requests were refused, everything is published within seconds after that.
 func TestStarts(t *testing.T) {
 	type row struct {
 		name  string
 		fault apiserver.Fault
-		ends  bool // before something changes
+		ends  bool // whether the fault ends before the change
 	}
 	rows := []row{
 		{"nodes are forbidden", listing(forbidden, "nodes"), false},
@@ -69,7 +69,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestUnknownProperties: no border admits a cluster by what it is not while its properties are unknown.
+// TestUnknownProperties: a negative selector of allowed clusters does not match a cluster with unknown properties.
 func TestUnknownProperties(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -80,8 +80,8 @@ func TestUnknownProperties(t *testing.T) {
 		inside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
 		outside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1- -> VIP"}
 		sim.Wait(time.Minute)
-		expect(t, east, inside) // without properties
-		// The next controller of west has neither the right to list them nor a heartbeat that says which they were.
+		expect(t, east, inside) // west has no properties
+		// The next controller of west has neither the right to list properties nor an old heartbeat that has them.
 		west.Stop()
 		west.DeleteLease(member.HeartbeatLease)
 		west.API.SetFault("", listing(forbidden, "clusterproperties"))
@@ -97,7 +97,7 @@ func TestUnknownProperties(t *testing.T) {
 	})
 }
 
-// TestNodesAreLate: a controller that restarts knows the zones before it decides about hints, so it writes nothing.
+// TestNodesAreLate: a restarted controller reads the zones before it decides about hints, so it writes nothing.
 func TestNodesAreLate(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -118,8 +118,8 @@ func TestNodesAreLate(t *testing.T) {
 	})
 }
 
-// TestOwnID: the id of the cluster is a flag, or that of its ClusterProperty. A controller that is started with another one
-// than before ends, so that nothing is withdrawn, until the Lease of the heartbeat is deleted.
+// TestOwnID: the id of the cluster is a flag or a ClusterProperty. A controller that starts with a different id than
+// before exits, so that nothing is withdrawn, until the heartbeat Lease is deleted.
 func TestOwnID(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")

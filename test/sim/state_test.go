@@ -17,7 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// A forward is what a port-forward is to the controller: connections within its pod.
+// A forward is like a port-forward to the controller: its connections come from within the pod.
 type forward struct{ net.Listener }
 
 type within struct{ net.Conn }
@@ -43,7 +43,7 @@ func get(t *testing.T, set *sim.ClusterSet, question string, document any) {
 	}
 }
 
-// TestState asks a controller what it knows while members fail in several ways.
+// TestState queries the state of a controller while members fail in several ways.
 func TestState(t *testing.T) {
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
