@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterset runs the project's programs beside a control plane, as processes of this machine.
+// Package clusterset runs the project's programs next to a control plane, as local processes.
 package clusterset
 
 import (
@@ -36,23 +36,23 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// Namespace is that of the controller, its members' Secrets and its heartbeat.
+// Namespace is the namespace of the controller, the Secrets of its members, and its heartbeat.
 const Namespace = member.DefaultNamespace
 
-// A Cluster is one that the programs run beside. A *controlplane.Cluster is one.
+// A Cluster is a control plane next to which the programs run, such as a *controlplane.Cluster.
 type Cluster interface {
 	Name() string
-	// Directory is where its files are.
+	// Directory is the directory of its files.
 	Directory() string
 	// Client and Dynamic have all rights.
 	Client() kubernetes.Interface
 	Dynamic() dynamic.Interface
-	// ServiceAccountKubeconfig is a kubeconfig with the rights of a service account.
+	// ServiceAccountKubeconfig returns a kubeconfig with the rights of a service account.
 	ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error)
 }
 
-// WriteCredential writes a kubeconfig of a service account into the cluster's directory, and returns its path. The API
-// server must answer.
+// WriteCredential writes a kubeconfig for a service account into the cluster's directory, and returns its path. The API
+// server must be available.
 func WriteCredential(ctx context.Context, plane Cluster, namespace, account string) (string, error) {
 	kubeconfig, err := plane.ServiceAccountKubeconfig(ctx, namespace, account)
 	if err != nil {
@@ -65,7 +65,7 @@ func WriteCredential(ctx context.Context, plane Cluster, namespace, account stri
 	return path, nil
 }
 
-// Install applies the rights of the two programs, as deploy/ of the checkout has them.
+// Install applies the RBAC objects of both programs from deploy/ of the checkout.
 func Install(ctx context.Context, plane Cluster) error {
 	root, err := programs.Checkout()
 	if err != nil {
@@ -83,10 +83,10 @@ func Install(ctx context.Context, plane Cluster) error {
 	return nil
 }
 
-// SecretOf is the name of the Secret that Join makes for a member.
+// SecretOf returns the name of the Secret that Join creates for a member.
 func SecretOf(id string) string { return "member-" + id }
 
-// Join has a cluster read a member by a kubeconfig.
+// Join makes a cluster a member, which the controller reads with the kubeconfig.
 func Join(ctx context.Context, plane Cluster, id string, kubeconfig []byte) error {
 	_, err := plane.Client().CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -98,15 +98,15 @@ func Join(ctx context.Context, plane Cluster, id string, kubeconfig []byte) erro
 	return err
 }
 
-// A Program is a running one. The caller stops it.
+// A Program is a running process. The caller must stop it.
 type Program struct {
 	*process.Process
-	// Address is where it listens: CoreDNS for queries, the controller for metrics and health.
+	// Address is the address on which it listens: CoreDNS for queries, the controller for metrics and health.
 	Address string
 }
 
-// StartDNS starts a CoreDNS, of the given path, that answers for the zone of the clusterset and for that of the
-// cluster. It does not wait for it; the API server need not answer.
+// StartDNS starts the CoreDNS at path for the zones of the clusterset and of the cluster. It does not wait until
+// CoreDNS answers, and the API server need not be available.
 func StartDNS(plane Cluster, path, credential string) (*Program, error) {
 	return StartCorefile(plane, path, fmt.Sprintf(`.:PORT {
     bind 127.0.0.1
@@ -121,8 +121,8 @@ func StartDNS(plane Cluster, path, credential string) (*Program, error) {
 `, credential))
 }
 
-// StartCorefile starts a CoreDNS with a Corefile, in which PORT stands for its port of 127.0.0.1. It does not wait for
-// it.
+// StartCorefile starts the CoreDNS at path with a Corefile, in which it replaces PORT by a free port of 127.0.0.1. It
+// does not wait until CoreDNS answers.
 func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
 	address, err := process.FreePort()
 	if err != nil {
@@ -136,8 +136,8 @@ func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
 	return start(plane, address.String(), path, "-conf", file)
 }
 
-// StartController starts a controller, of the given path, with flags besides those for its identity, credential and
-// address. It does not wait for it; the API server need not answer.
+// StartController starts the controller at path. flags are added to the flags for its identity, credential and address.
+// It does not wait until the controller is ready, and the API server need not be available.
 func StartController(plane Cluster, path, credential string, flags ...string) (*Program, error) {
 	address, err := process.FreePort()
 	if err != nil {
@@ -161,7 +161,7 @@ func start(plane Cluster, address, path string, args ...string) (*Program, error
 	return &Program{Process: started, Address: address}, nil
 }
 
-// Get returns what a controller serves at a path.
+// Get returns the response of a program at a path.
 func (p *Program) Get(ctx context.Context, path string) (status int, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Address+path, http.NoBody)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *Program) Get(ctx context.Context, path string) (status int, text string
 	return response.StatusCode, string(content), err
 }
 
-// Ready tells whether a controller says that it is. The error is that of a program that has ended.
+// Ready reports whether a controller is ready. The error is set if the process has ended.
 func (p *Program) Ready(ctx context.Context) (bool, error) {
 	status, _, err := p.Get(ctx, "/readyz")
 	var network *net.OpError
@@ -186,8 +186,7 @@ func (p *Program) Ready(ctx context.Context) (bool, error) {
 	return status == http.StatusOK, err
 }
 
-// Apply writes the objects of a YAML stream to a cluster, as kubectl apply
-// --server-side does.
+// Apply writes the objects of a YAML stream to a cluster, like kubectl apply --server-side.
 func Apply(ctx context.Context, plane Cluster, stream []byte) error {
 	objects, err := Objects(stream)
 	if err != nil {
@@ -212,10 +211,10 @@ func Apply(ctx context.Context, plane Cluster, stream []byte) error {
 	return nil
 }
 
-// CRDs are the CustomResourceDefinitions of the Multi-Cluster Services API.
+// CRDs has the CustomResourceDefinitions of the Multi-Cluster Services API.
 var CRDs = string(crd.ServiceExportCRD) + "\n---\n" + string(crd.ServiceImportCRD)
 
-// CRD is the definition of a resource with the names of upstream, but without its schema.
+// CRD returns a CustomResourceDefinition with upstream's names, but without its schema.
 func CRD(group, version, kind string) string {
 	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -236,7 +235,7 @@ spec:
 `, strings.ToLower(kind), group, kind, version)
 }
 
-// Imported returns the endpoints that a cluster has of a service, as Endpoints has them.
+// Imported returns the endpoints of an imported service, in the form of Endpoints.
 func Imported(ctx context.Context, client kubernetes.Interface, namespace, service string) ([]string, error) {
 	list, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: export.LabelService + "=" + service})
 	if err != nil {
@@ -245,8 +244,8 @@ func Imported(ctx context.Context, client kubernetes.Interface, namespace, servi
 	return Endpoints(list.Items), nil
 }
 
-// Endpoints returns those of imported slices, sorted, as CLUSTER/ADDRESS with a mark: ~ is not ready but serving and
-// terminating, and - is one that nobody uses.
+// Endpoints returns the endpoints of imported slices, sorted, as CLUSTER/ADDRESS with a mark: ~ means not ready, but
+// serving and terminating; - means not used by any client.
 func Endpoints(imported []discoveryv1.EndpointSlice) (texts []string) {
 	for i := range imported {
 		for _, each := range imported[i].Endpoints {
@@ -271,7 +270,7 @@ func mark(conditions discoveryv1.EndpointConditions) string {
 	return fmt.Sprintf("(ready %v serving %v terminating %v)", ready, serving, terminating)
 }
 
-// Objects reads a YAML stream.
+// Objects parses a YAML stream.
 func Objects(stream []byte) (objects []*unstructured.Unstructured, err error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
 	for {
