@@ -31,22 +31,22 @@ const (
 	memberName = "clusterset-member"
 )
 
-// rate is how much faster than the real time the controllers' clocks are.
+// rate is the speed of the controllers' clocks, relative to real time.
 const rate = 6
 
-// A realBed is control planes for a scenario. Their controllers reach each other's API servers over a network like that of
-// simulated clusters, to which real connections lead.
+// A realBed provides real control planes for scenarios. Controllers reach the API servers of other clusters over a
+// simulated network, to and from which real connections are relayed.
 type realBed struct {
 	*network.Network
 	planes map[string]*controlplane.Cluster
-	ways   map[[2]string]string // where a reader finds a source
+	ways   map[[2]string]string // address at which a reader reaches a source
 }
 
-// prepared are the control planes that have the rights and the nodes.
+// prepared are the control planes that prepare has set up.
 var prepared sync.Map
 
-// prepare gives a control plane the rights and two nodes in two zones, once.
-// Nobody plays the nodes: no test here has pods.
+// prepare applies the rights and creates two nodes in two zones, once per control plane. No kubelet is simulated,
+// because no test here has pods.
 func prepare(t *testing.T, plane *controlplane.Cluster) *controlplane.Cluster {
 	if _, done := prepared.LoadOrStore(plane, true); done {
 		return plane
@@ -60,16 +60,16 @@ func prepare(t *testing.T, plane *controlplane.Cluster) *controlplane.Cluster {
 	return plane
 }
 
-// one is a control plane that the test has for itself.
+// one returns a control plane that only this test uses.
 func one(t *testing.T) *controlplane.Cluster {
 	return prepare(t, take(t, 1)[0])
 }
 
-// run runs a scenario.
+// run runs a scenario on the bed.
 func (b *realBed) run(t *testing.T, s scenario.Scenario) { s.On(scenario.NewSet(t, b, s.Clusters)) }
 
 func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
-	free := take(t, (len(names)+1)/2) // every second one has two families
+	free := take(t, (len(names)+1)/2) // every second cluster is dual-stack
 	b.Network, b.planes, b.ways = network.New(), map[string]*controlplane.Cluster{}, map[[2]string]string{}
 	namespace := fmt.Sprintf("scenario-%x", time.Now().UnixNano())
 	for i, name := range names {
@@ -94,7 +94,7 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 	return platforms
 }
 
-// nothingEnds fails while a namespace is being deleted, with what is in it.
+// nothingEnds returns an error while a namespace is terminating, with its remaining content.
 func nothingEnds(ctx context.Context, plane *controlplane.Cluster) error {
 	namespaces, err := plane.Client().CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -112,7 +112,7 @@ func (*realBed) Pass(d time.Duration) { <-time.After(d / rate) }
 
 func (*realBed) Rate() int { return rate }
 
-// way is where a reader finds a source.
+// way returns the address at which a reader reaches a source.
 func (b *realBed) way(t *testing.T, reader, source string) string {
 	key := [2]string{reader, source}
 	if b.ways[key] == "" {
@@ -124,7 +124,7 @@ func (b *realBed) way(t *testing.T, reader, source string) string {
 	return b.ways[key]
 }
 
-// carry connects each connection that a listener accepts with one that is dialed, until the test ends.
+// carry relays each connection of a listener to a dialed connection, until the test ends.
 func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
@@ -134,13 +134,13 @@ func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
 				return
 			}
 			if err != nil {
-				continue // it is out of descriptors, or the client went: neither is for ever
+				continue // out of descriptors, or the client has gone: temporary
 			}
 			go func() {
 				defer from.Close()
 				to, err := dial()
 				if err != nil {
-					return // as near as an accepted connection comes to a refused one
+					return // an accepted connection cannot be refused any more, so it is closed
 				}
 				defer to.Close()
 				go func() {
@@ -153,7 +153,7 @@ func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
 	}()
 }
 
-// credential is a kubeconfig with which a member is read at a URL.
+// credential returns a kubeconfig with which a member is read at a URL.
 func credential(t *testing.T, plane *controlplane.Cluster, url string, authority []byte) []byte {
 	token, err := pki.Token(t.Context(), plane.Client(), system, memberName, pki.Lifetime)
 	must(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// unused are rights that the programs have and may not use in what this test
-// has them do, by the name of the role, and why they have them.
+// unused are rights that the programs need, but may not use in this test: the reasons, by the name of the role and by
+// call.
 var unused = map[string]map[audit.Call]string{
 	"clusterset-controller": {
 		"get about.k8s.io/clusterproperties":       "where no flag gives the id of the cluster",
@@ -33,8 +33,8 @@ var unused = map[string]map[audit.Call]string{
 
 const conflict = "where somebody else writes at the same time"
 
-// TestEveryCallIsAllowedAndEveryRightIsUsed has two clusters do all that they do, once, and compares what their API
-// servers write down with the rights: they join, a service is exported, changes, conflicts, and goes; a member leaves.
+// TestEveryCallIsAllowedAndEveryRightIsUsed makes two clusters use every feature once, and compares the audit logs of their API
+// servers with the rights: the clusters join, a service is exported, changes, conflicts, and is withdrawn; a member leaves.
 func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	bed := &realBed{}

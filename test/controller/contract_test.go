@@ -8,13 +8,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver/contract"
 )
 
-// TestContract holds a real kube-apiserver to what the model of test/sim is held to.
+// TestContract runs the contract test of the model in test/sim against a real kube-apiserver.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	contract.Test(t, one(t).Config())
 }
 
-// TestContractRestart holds it to what a watch gets after a restart.
+// TestContractRestart tests what a watch gets after a restart of a real kube-apiserver.
 func TestContractRestart(t *testing.T) {
 	t.Parallel()
 	plane := one(t)

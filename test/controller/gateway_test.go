@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// Through has a proxy with a certificate of its own in front of the API server.
+// Through starts a proxy with its own certificate in front of the API server.
 func (b *realBed) Through(t *testing.T, _, source string, gateway *scenario.Gateway) []byte {
 	plane := b.planes[source]
 	target, err := url.Parse(plane.URL())

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// pairs are those clusters, east and west, that no test has just now. The last one that was given back is taken first, so
-// that no more are started than run at once.
+// pairs are the pairs of clusters, east and west, that no test uses at the moment. The pair that was returned last is
+// reused first, so that no more pairs are started than run at once.
 var pairs = struct {
 	sync.Mutex
 	sync.Cond
@@ -27,13 +27,13 @@ func init() {
 	for range 6 {
 		pairs.free = append(pairs.free, controlplanetest.Shared(
 			controlplane.Options{Name: "east", APIServerArgs: audit.Args()},
-			// Services have one family there, too, unless they ask for both.
+			// In west, too, Services have a single family unless they ask for both.
 			controlplane.Options{Name: "west", APIServerArgs: audit.Args(), DualStack: true},
 		))
 	}
 }
 
-// take returns the clusters of n pairs, which the test has for itself until it ends. It waits until all of them are free.
+// take returns the clusters of n pairs, which the test uses exclusively until it ends. It waits until all of them are free.
 func take(t testing.TB, n int) (clusters []*controlplane.Cluster) {
 	pairs.Lock()
 	for len(pairs.free) < n {

@@ -13,14 +13,14 @@ import (
 func TestScenarios(t *testing.T) {
 	for _, each := range scenario.All {
 		t.Run(each.Name, func(t *testing.T) {
-			t.Parallel() // they wait most of the time
+			t.Parallel() // they mostly wait
 			new(realBed).run(t, each)
 		})
 	}
 }
 
-// TestContractScenarios runs those on which the simulation is trusted least: a
-// partition, the fencing of the leader, and other versions of the CRDs.
+// TestContractScenarios runs the scenarios in which the simulation may differ most from a real server: a partition, the
+// fencing of the leader, and other versions of the CRDs.
 func TestContractScenarios(t *testing.T) {
 	names := []string{"a member changes while it is silent", "the Lease of the leader is taken", "CRDs are upgraded"}
 	for _, each := range scenario.All {

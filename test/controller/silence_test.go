@@ -13,8 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// TestSilenceOfARealServer: a member falls silent because its processes are stopped or killed, or because it refuses a
-// credential. TestSilence of test/sim has what else makes it silent.
+// TestSilenceOfARealServer: a member becomes unreachable because its processes are stopped or killed, or because it
+// refuses a credential. TestSilence of test/sim has the other causes.
 func TestSilenceOfARealServer(t *testing.T) {
 	silent(t, "its etcd is frozen",
 		func(b *realBed, s *scenario.Set) { must(s.T, b.planes["west"].Etcd().Freeze()) },
@@ -35,14 +35,14 @@ func TestSilenceOfARealServer(t *testing.T) {
 				}
 				return err
 			})
-			b.Reset("east", "west") // an open watch goes on
+			b.Reset("east", "west") // an open watch survives the refusal
 		},
 		func(_ *realBed, s *scenario.Set) {
 			setSubjects(s, `[{"kind":"ServiceAccount","name":"`+memberName+`","namespace":"`+system+`"}]`)
 		})
 }
 
-// silent runs the scenario of a fault that makes west silent.
+// silent runs the scenario of a fault that makes west unreachable.
 func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)) {
 	t.Run(name, func(t *testing.T) {
 		b := &realBed{}
@@ -50,7 +50,7 @@ func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)
 	})
 }
 
-// setSubjects gives the rights of a member to read west to some.
+// setSubjects binds a member's read rights to these subjects.
 func setSubjects(s *scenario.Set, subjects string) {
 	patch, rights := []byte(`{"subjects":`+subjects+`}`), s.Cluster("west").Kube.RbacV1()
 	_, err := rights.ClusterRoleBindings().Patch(s.Context(), memberName, types.MergePatchType, patch,
