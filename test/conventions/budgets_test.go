@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBudgets holds the size of each part. The numbers only go down: a change that makes a part 2 % smaller lowers its
-// number, and one that has to raise a number gives the reason in its commit.
+// TestBudgets limits the size of each part. The limits only go down: a change that makes a part 2 % smaller lowers its
+// limit, and a commit that must raise a limit states the reason.
 func TestBudgets(t *testing.T) {
 	const units = "unit tests and test/"
 	lines := map[string]int{}
@@ -17,7 +17,7 @@ func TestBudgets(t *testing.T) {
 	for _, f := range goFiles(t) {
 		part, _, _ := strings.Cut(f.path, "/")
 		switch {
-		// Packages as exporttest are for tests, and deploy has the program that builds releases.
+		// Packages such as exporttest are test code, and deploy has only the program that builds releases.
 		case f.test(), part == "test", part == "deploy", strings.HasSuffix(path.Dir(f.path), "test"):
 			part = units
 		case part == "plugin", part == "controller", part == "cmd":

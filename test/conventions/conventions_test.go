@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conventions holds the project's own rules as tests.
+// Package conventions checks the project's own rules.
 package conventions
 
 import (
@@ -24,7 +24,7 @@ const (
 	module = "github.com/clusterset-dns/clusterset-dns/"
 )
 
-// pure are the packages that take values and return values.
+// pure are packages of functions that only convert values to values.
 var pure = []string{
 	"controller/export", "controller/limits", "controller/liveness",
 	"controller/merge", "controller/placement", "controller/scope",
@@ -32,7 +32,7 @@ var pure = []string{
 	"plugin/multicluster/record",
 }
 
-// impure are imports that a pure package cannot have, with all below them.
+// impure are imports, with all packages below them, that a pure package must not have.
 var impure = []string{
 	"k8s.io/client-go", "sigs.k8s.io/mcs-api/pkg/client", "k8s.io/klog", "github.com/prometheus",
 	"github.com/coredns/coredns/plugin/pkg/log",
@@ -40,7 +40,7 @@ var impure = []string{
 }
 
 type file struct {
-	path    string // from the root, with slashes
+	path    string // relative to the root, with slashes
 	text    string
 	imports []string
 	pkg     string
@@ -50,7 +50,7 @@ func (f file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
 func (f file) folder() string { return filepath.ToSlash(filepath.Dir(f.path)) }
 
-// goFiles are all Go files of the repository, which no test may change: they are parsed once.
+// goFiles parses all Go files of the repository, once. Tests must not change the result.
 func goFiles(t *testing.T) []file {
 	files, err := parsedFiles()
 	must(t, err)
@@ -80,7 +80,7 @@ var parsedFiles = sync.OnceValues(func() (files []file, err error) {
 	return files, err
 })
 
-// walk calls a function with the path, from the root, and the text of each file with an extension.
+// walk calls each with the path, relative to the root, and the text of every file with the extension.
 func walk(extension string, each func(path, text string) error) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -101,7 +101,7 @@ func walk(extension string, each func(path, text string) error) error {
 
 var must = controlplanetest.Must
 
-// read returns the text of a file.
+// read returns the text of a file of the repository.
 func read(t *testing.T, path string) string {
 	text, err := os.ReadFile(path)
 	must(t, err)
@@ -116,11 +116,11 @@ func TestEveryFileNamesTheLicence(t *testing.T) {
 	}
 }
 
-// An importRule says what folders and all below them may not import: what deny has and all below it, and, unless allow is
-// nil, our own packages that are not in allow or below it.
+// An importRule restricts the imports of folders and everything below them: they must not import deny or packages below
+// it, nor, unless allow is nil, any of the project's packages that are not in allow or below it.
 type importRule struct {
 	folders, deny, allow []string
-	tests                bool // whether tests may not, either
+	tests                bool // whether the rule also applies to tests
 }
 
 func under(path string, folders []string) bool {
@@ -129,11 +129,11 @@ func under(path string, folders []string) bool {
 
 var importRules = []importRule{
 	{folders: pure, deny: impure, allow: pure},
-	// The core of the controller takes what layers decide as values, or through an interface of its own.
+	// The core of the controller gets the decisions of layers as values, or through its own interface.
 	{folders: []string{"controller/merge"}, allow: []string{"controller/export"}},
 	{folders: []string{"plugin"}, deny: []string{module + "controller"}, tests: true},
 	{folders: []string{"controller"}, deny: []string{module + "plugin", "github.com/coredns"}, tests: true},
-	// kubectl clusterset prints what the controller says, and knows the types of that alone.
+	// kubectl clusterset prints the controller's state, and imports only the types of that state.
 	{folders: []string{"cmd/kubectl-clusterset"}, deny: []string{module + "plugin", module + "controller"}},
 }
 
@@ -157,7 +157,7 @@ func TestImports(t *testing.T) {
 		if f.test() {
 			continue
 		}
-		// Only the wiring imports the prober and the inventory, which the core does without.
+		// Only the wiring imports the prober and the inventory: the core works without them.
 		for _, layer := range []string{"controller/canary", "controller/clusterprofile"} {
 			if strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+layer) {
 				t.Errorf("%s: imports %s, which is a layer", f.path, layer)
@@ -178,13 +178,13 @@ func TestImports(t *testing.T) {
 
 var eventText = regexp.MustCompile(`strings\.\w+\([^()]*[eE]vent\.Message`)
 
-// A write is a method of Kubernetes' clients by which objects are written, called or passed on. Those of caches have one argument.
+// write matches uses of client methods that write objects. Methods of caches have a single argument, which it captures.
 var write = regexp.MustCompile(`\.(?:(?:Create|Update|Delete|Put)\b(\([^,\n]*\))?|(?:UpdateStatus|Patch|Apply|ApplyStatus|DeleteCollection|Post)\b)`)
 
-// noWrite is in lines that write nothing, or Leases, which may be written.
+// noWrite matches lines that write nothing or only Leases, which other packages may write.
 var noWrite = regexp.MustCompile(`^\s*//|\bLeases\(|\bslices\.Delete`)
 
-// writesOf returns the lines of a file that write to a cluster, or may.
+// writesOf returns the lines of a file that may write to a cluster.
 func writesOf(text string) (found []string) {
 	for line := range strings.Lines(text) {
 		for _, match := range write.FindAllStringSubmatch(line, -1) {
@@ -202,8 +202,8 @@ func TestOnlyApplyWritesToACluster(t *testing.T) {
 		if f.folder() == "controller/apply" && !f.test() {
 			seen += len(writesOf(f.text))
 		}
-		// Leases are written in the steady state: the heartbeat, the members', and the leader's, which
-		// controller/leader.go writes by way of client-go's lock. Tokens are no part of what is imported or exported.
+		// Leases are written all the time: the heartbeat, the members' Leases, and the leader Lease, which
+		// controller/leader.go writes through client-go's lock. Tokens are not imported or exported.
 		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" ||
 			f.path == "controller/leader.go" {
 			continue

@@ -17,8 +17,8 @@ import (
 	kubectl "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/command"
 )
 
-// documents are the texts of all Markdown files for users and contributors, by path. Those below test are left out, and
-// the changelog, which names what there was before.
+// documents returns the texts of all Markdown files for users and contributors, by path. It omits files below test, and
+// the changelog, because it names things that no longer exist.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -34,7 +34,7 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// expectKnown holds names in documents against those that are known, and finds at least so many different ones.
+// expectKnown checks that documents contain only known names, and at least this many different ones.
 func expectKnown(t *testing.T, what string, known map[string]bool, least int, namesIn func(path, text string) []string) {
 	t.Helper()
 	found := map[string]bool{}
@@ -51,8 +51,8 @@ func expectKnown(t *testing.T, what string, known map[string]bool, least int, na
 	}
 }
 
-// TestMetricsExist holds the names of metrics in documents, alerts, their tests and the dashboard against the pages of
-// metrics, which TestReference and the test of the plugin hold against the code. Each metric has an alert, or a place in the
+// TestMetricsExist compares metrics in documents, alerts, their tests and the dashboard with the reference pages of
+// metrics, which TestReference and the plugin's test compare with the code. Each metric must be in an alert or in the
 // dashboard.
 func TestMetricsExist(t *testing.T) {
 	texts, defined := documents(t), map[string]bool{}
@@ -65,7 +65,7 @@ func TestMetricsExist(t *testing.T) {
 	short := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
 	expectKnown(t, "metric", defined, 20, func(path, text string) []string {
 		names := matches(named, text)
-		if path == failures { // which leaves the prefix out
+		if path == failures { // where metrics have no prefix
 			for _, name := range matches(short, text) {
 				if name != "startup_timeout" && !strings.HasPrefix(name, "coredns_") {
 					names = append(names, "clusterset_controller_"+name)
@@ -90,13 +90,13 @@ func TestMetricsExist(t *testing.T) {
 
 const failures, monitoring = "docs/operate/failures.md", root + "/deploy/chart/files/monitoring/"
 
-// TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the
-// code.
+// TestNamesInDocumentsExist compares the reasons of Events and conditions in documents, and other names of that form,
+// with the code.
 func TestNamesInDocumentsExist(t *testing.T) {
 	names := map[string]bool{"InternalIP": true, "ServiceImport": true} // of Kubernetes and the MCS API
 	literal := regexp.MustCompile(`"(\w+)"`)
 	standard := regexp.MustCompile(`\.(?:Service(?:Export|Import)(?:Reason|Condition)|ServiceTrafficDistribution)(\w+)`)
-	// The security model names the tests of its promises.
+	// The security model names the tests of its claims.
 	tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, f := range goFiles(t) {
 		var defined []string
@@ -115,9 +115,9 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	})
 }
 
-// TestThreatsAreTested: in the security model, a threat names as many tests as its defense has sentences, and each
-// paragraph and list item names one, apart from what introduces the next or is not defended. There are such scenarios;
-// TestNamesInDocumentsExist looks for the other names.
+// TestThreatsAreTested: in the security model, each threat names as many tests as its defense has sentences. Each
+// paragraph and list item names at least one, unless it is an introduction or not defended. All named scenarios must
+// exist; TestNamesInDocumentsExist checks the other names.
 func TestThreatsAreTested(t *testing.T) {
 	known := strings.ReplaceAll(read(t, "../scenario/all.go"), " ", "_")
 	named := regexp.MustCompile("`Test(?:Scenarios/(\\w+)|\\w+)`")
@@ -150,13 +150,13 @@ func TestThreatsAreTested(t *testing.T) {
 	}
 }
 
-// foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
+// foreignFlags are flags of kubectl, helm and other programs that documents mention without the program.
 var foreignFlags = []string{
 	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "fqdn-template", "help", "mark-compacted",
 	"proxy-url", "request-timeout", "reset-then-reuse-values", "service-account-issuer", "set", "set-json", "version",
 }
 
-// TestFlagsInDocumentsExist holds them against the flags that the programs define.
+// TestFlagsInDocumentsExist compares flags in documents with the flags that the programs define.
 func TestFlagsInDocumentsExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range foreignFlags {
@@ -165,7 +165,7 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 	for _, flag := range append(flagsOf(program.Command("").Flags()), flagsOfAll(kubectl.Command())...) {
 		known[flag.Name] = true
 	}
-	// A flag by itself, or one of a command of ours.
+	// A flag without a command, and a flag of the project's commands.
 	alone, flag := regexp.MustCompile("`--([a-z][a-z-]*)"), regexp.MustCompile(`--([a-z][a-z-]*)`)
 	ours := regexp.MustCompile("(?m)(?:^\\s*|`)(?:kubectl clusterset|clusterset-controller) [^`|\n]*")
 	expectKnown(t, "flag", known, 40, func(_, text string) []string {
@@ -177,8 +177,8 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 	})
 }
 
-// TestAnnotationsInDocumentsExist holds the labels and annotations of our domain against the code; TestReference writes
-// their page.
+// TestAnnotationsInDocumentsExist compares the project's labels and annotations in documents with the code.
+// TestReference writes their reference page.
 func TestAnnotationsInDocumentsExist(t *testing.T) {
 	const domain = "clusterset-dns.github.io"
 	defined := map[string]bool{}
@@ -192,8 +192,7 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 	expectKnown(t, "key", defined, 20, func(_, text string) []string { return matches(ofDomain, text) })
 }
 
-// TestDocumentsAreWrapped: lines of prose have at most 100 characters, apart from links and code, which cannot be
-// broken.
+// TestDocumentsAreWrapped: lines of prose have at most 100 characters, except links and code, which cannot be wrapped.
 func TestDocumentsAreWrapped(t *testing.T) {
 	unbreakable := regexp.MustCompile(`\[[^][]*\]\([^()\s]+\)|` + "`[^`\n]*`")
 	for path, text := range documents(t) {
@@ -232,7 +231,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestOnePageForADeadMember: the example for Alertmanager groups and inhibits by alerts and a label that exist.
+// TestOnePageForADeadMember: the example for Alertmanager groups and inhibits by existing alerts and an existing label.
 func TestOnePageForADeadMember(t *testing.T) {
 	_, example, _ := strings.Cut(documents(t)[failures], "\nroute:\n")
 	example, _, _ = strings.Cut("route:\n"+example, "```")
@@ -256,8 +255,8 @@ func TestOnePageForADeadMember(t *testing.T) {
 	}
 }
 
-// TestWorkflowsRunTargets: what the workflows make is in the Makefile, so that it runs anywhere. The actions that they
-// use are pinned by hash, and no token may write unless a job asks for it.
+// TestWorkflowsRunTargets: workflows run targets of the Makefile, so that every step also runs locally. Their actions
+// are pinned by hash, and a token has write permission only if a job declares it.
 func TestWorkflowsRunTargets(t *testing.T) {
 	makefile := read(t, root+"/Makefile")
 	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))

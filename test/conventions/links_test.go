@@ -18,11 +18,11 @@ var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`)
 	named   = regexp.MustCompile(`<a id="([^"]+)"></a>`)
-	// what GitHub leaves out of the anchor of a heading
+	// characters that GitHub drops from the anchor of a heading
 	unanchored = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are those of the headings of a document, and those that it names in other places.
+// anchors returns the anchors of a document: of its headings, and explicit ones.
 func anchors(text string) []string {
 	var all []string
 	seen := map[string]int{}
@@ -39,12 +39,12 @@ func anchors(text string) []string {
 	return append(all, matches(named, text)...)
 }
 
-// links are the targets of a document's links.
+// links returns the targets of a document's links.
 func links(text string) []string {
 	return matches(link, code.ReplaceAllString(fence.ReplaceAllString(text, ""), ""))
 }
 
-// matches are the first groups of all matches of an expression.
+// matches returns the first groups of all matches of an expression.
 func matches(expression *regexp.Regexp, text string) (found []string) {
 	for _, match := range expression.FindAllStringSubmatch(text, -1) {
 		found = append(found, match[1])
@@ -52,8 +52,8 @@ func matches(expression *regexp.Regexp, text string) (found []string) {
 	return found
 }
 
-// TestLinksLeadSomewhere follows each link of a document to a file of the
-// repository, and to a heading in it. The network is not asked.
+// TestLinksLeadSomewhere follows each link of a document to a file of the repository, and to a heading in the file. It
+// does not use the network.
 func TestLinksLeadSomewhere(t *testing.T) {
 	followed := 0
 	err := walk(".md", func(path, text string) error {
@@ -74,7 +74,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// follow is an error where a link in a document leads nowhere.
+// follow returns an error if a link in a document has no target.
 func follow(document, target string) error {
 	name, anchor, anchored := strings.Cut(target, "#")
 	to := document

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// required are the versions of the modules that a go.mod requires.
+// required returns the versions of the modules that a go.mod requires.
 func required(t *testing.T, path string) map[string]string {
 	versions := map[string]string{}
 	for line := range strings.Lines(read(t, path)) {
@@ -25,7 +25,7 @@ func required(t *testing.T, path string) map[string]string {
 	return versions
 }
 
-// differences are the modules that both require, in different versions.
+// differences returns the modules that both require in different versions, and the number of shared modules.
 func differences(a, b map[string]string) (different []string, shared int) {
 	for name, version := range a {
 		if other, both := b[name]; both && other != version {
@@ -38,8 +38,8 @@ func differences(a, b map[string]string) (different []string, shared int) {
 	return different, shared
 }
 
-// TestModulesAgree: tests run with the versions that the product requires. A
-// workspace takes the newer ones of both modules.
+// TestModulesAgree: tests use the module versions that the product requires. A workspace would silently use the newer
+// version of both modules.
 func TestModulesAgree(t *testing.T) {
 	different, shared := differences(required(t, root+"/go.mod"), required(t, root+"/test/go.mod"))
 	for _, each := range different {
@@ -50,8 +50,8 @@ func TestModulesAgree(t *testing.T) {
 	}
 }
 
-// TestTheModuleAddsLittleToCoreDNS: who compiles the plugin into a CoreDNS gets the versions that CoreDNS requires. What
-// our module requires beyond them is used by our programs, not by tests or tools alone.
+// TestTheModuleAddsLittleToCoreDNS: a CoreDNS that compiles the plugin in keeps CoreDNS's module versions. The
+// programs, not only tests or tools, need the modules that our go.mod requires in addition.
 func TestTheModuleAddsLittleToCoreDNS(t *testing.T) {
 	golist := func(system string, args ...string) []string {
 		command := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
@@ -81,7 +81,7 @@ func TestTheModuleAddsLittleToCoreDNS(t *testing.T) {
 	}
 }
 
-// TestImagesOfTheChart: the images that Artifact Hub shows and scans have the version of the chart.
+// TestImagesOfTheChart: the images that Artifact Hub lists and scans have the version of the chart.
 func TestImagesOfTheChart(t *testing.T) {
 	text := read(t, root+"/deploy/chart/Chart.yaml")
 	version := matches(regexp.MustCompile(`(?m)^appVersion: (\S+)$`), text)

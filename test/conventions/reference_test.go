@@ -23,11 +23,11 @@ import (
 )
 
 // TestReference compares the lists in docs/reference, one below each of these headings, with the code and its comments.
-// With REFERENCE=write, it writes them.
+// With REFERENCE=write, it writes the lists.
 func TestReference(t *testing.T) {
 	constants := constantsOf(t)
 	reasons := regexp.MustCompile(`\.(?:Event|[Rr]eason|Invalid)[A-Z]|^liveness\.`)
-	in := map[string]int{} // the number of lists that have a constant
+	in := map[string]int{} // how many lists contain each constant
 	list := func(pattern string) string {
 		var items []string
 		for _, c := range constants {
@@ -66,7 +66,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// hold compares the first list below a heading of a page, or writes it.
+// hold compares the first list below a heading of a page, or writes the list.
 func hold(t *testing.T, page, heading, want string) {
 	t.Helper()
 	path := filepath.Join(root, "docs", "reference", page)
@@ -83,7 +83,7 @@ func hold(t *testing.T, page, heading, want string) {
 	}
 }
 
-// item is one of a list, in lines of at most 100 characters.
+// item returns a list item, wrapped at 100 characters.
 func item(name, meaning string) string {
 	line := "-"
 	var lines []string
@@ -96,13 +96,13 @@ func item(name, meaning string) string {
 	return strings.Join(append(lines, line), "\n") + "\n"
 }
 
-// A constant is a string constant of the controller whose comment is for users: "Name (note): meaning", or "Name on an
+// A constant is a string constant of the controller with a comment for users: "Name (note): meaning", or "Name on an
 // object: meaning". Note and place begin with a space.
 type constant struct{ name, value, note, place, meaning string }
 
 func constantsOf(t *testing.T) (constants []constant) {
 	definition := regexp.MustCompile(`(?m)^((?:\t?//.*\n)+)\t?(?:const )?(\w+)(?: \w+)? += (?:((?:export\.)?Domain \+ )?"([^"]*)"|(?:\w+\.)?(\w+))(?: +//.*)?$`)
-	values := map[string]string{} // by the name without its package: no two differ
+	values := map[string]string{} // by name without package, which is unique
 	slashes := regexp.MustCompile(`(?m)^\s*//`)
 	form := regexp.MustCompile(`^\w+( \([\w, ]+\))?( (?:on|in) [^:]+)?: (.+)$`)
 	for _, f := range goFiles(t) {
@@ -127,7 +127,7 @@ func constantsOf(t *testing.T) (constants []constant) {
 	return constants
 }
 
-// commandsList has each command.
+// commandsList returns the list of all commands.
 func commandsList(root *cobra.Command) string {
 	var items []string
 	for _, command := range commandsOf(root) {
@@ -137,7 +137,7 @@ func commandsList(root *cobra.Command) string {
 	return strings.Join(items, "")
 }
 
-// commandsOf are those below one that do something, by name.
+// commandsOf returns the runnable commands below a command, by name.
 func commandsOf(command *cobra.Command) []*cobra.Command {
 	if !command.HasSubCommands() {
 		return []*cobra.Command{command}
@@ -149,7 +149,7 @@ func commandsOf(command *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// flagsList has flags by name, those of the same name and usage once.
+// flagsList returns the list of flags by name. Flags with the same name and usage occur once.
 func flagsList(t *testing.T, flags []*pflag.Flag) string {
 	t.Helper()
 	items := map[string]string{}
@@ -179,7 +179,7 @@ func sorted(items map[string]string) string {
 	return text.String()
 }
 
-// flagsOfAll are the flags of all commands, but for those that kubectl has.
+// flagsOfAll returns the flags of all commands except kubectl's flags.
 func flagsOfAll(root *cobra.Command) []*pflag.Flag {
 	all := []*pflag.Flag{root.Flag("kubeconfig"), root.Flag("system-namespace")}
 	for _, command := range commandsOf(root) {
@@ -188,7 +188,7 @@ func flagsOfAll(root *cobra.Command) []*pflag.Flag {
 	return all
 }
 
-// flagsOf leaves --help and --version out.
+// flagsOf returns the flags of a set except --help and --version.
 func flagsOf(set *pflag.FlagSet) []*pflag.Flag {
 	var flags []*pflag.Flag
 	set.VisitAll(func(flag *pflag.Flag) {
@@ -199,7 +199,7 @@ func flagsOf(set *pflag.FlagSet) []*pflag.Flag {
 	return flags
 }
 
-// metricsList has each metric with its labels, by name.
+// metricsList returns the list of metrics with their labels, by name.
 func metricsList(t *testing.T) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
