@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutation proves that tests notice mistakes where they would cost most: in what stays when contact is lost,
-// who is believed, what clusters agree on, and what is written. It lays each mistake of a list over the checkout, and runs
-// the unit tests of the package and the simulation with it. A mutant that they let live is printed,
-// and fails the run; so does one whose place in the code is no longer found.
+// Command mutation proves that tests detect mistakes where these would do most harm: in what stays when contact is
+// lost, which member is believed, what clusters agree on, and what is written. It applies each mutant of a list to the
+// checkout, by an overlay, and runs the package's unit tests and the simulation. It prints each mutant that survives,
+// and fails; it also fails if the text that a mutant replaces is not found.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// simulation is the package that every mutant has to do with.
+// simulation is the package of which tests run against every mutant.
 const simulation = "./test/sim"
 
 func main() {
@@ -82,10 +82,10 @@ func run(ctx context.Context, only string) error {
 	return errors.Join(failed...)
 }
 
-// errLives tells that no test noticed.
+// errLives means that no test failed.
 var errLives = errors.New("no test notices it")
 
-// test runs the tests with the mistake, which the Go toolchain lays over the checkout. It returns the first test that failed.
+// test runs the tests with the mutant in an overlay of the Go toolchain. It returns the first test that failed.
 func (m mutant) test(ctx context.Context, root string) (by string, err error) {
 	after, err := m.apply(root)
 	if err != nil {
@@ -115,7 +115,7 @@ func (m mutant) test(ctx context.Context, root string) (by string, err error) {
 	return "", errLives
 }
 
-// apply returns the file with the mistake.
+// apply returns the file with the mutant.
 func (m mutant) apply(root string) (after []byte, err error) {
 	before, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
@@ -132,10 +132,10 @@ var (
 	panicked   = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*)$`)
 )
 
-// failure runs tests and returns the first that fails. What does not compile is an error, and so are tests that do not end: they
-// may be slow.
+// failure runs tests and returns the first that fails. It returns an error if they do not compile, or time out, because
+// the machine may be slow.
 func failure(ctx context.Context, root, overlay string, arguments []string) (string, error) {
-	// The flags of make test, so that only what the mutant touches is compiled.
+	// The same flags as in make test, so that only the packages affected by the mutant are compiled.
 	command := exec.CommandContext(ctx, "go",
 		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=10m", "-overlay=" + overlay},
 			arguments...)...)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestEveryMutantHasItsPlace: who changes code that a mutant changes brings the list up to date.
+// TestEveryMutantHasItsPlace: a change of code that a mutant replaces must update the list.
 func TestEveryMutantHasItsPlace(t *testing.T) {
 	for _, m := range mutants {
 		after, err := m.apply("../..")

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// A mutant is a mistake that somebody could make.
+// A mutant is a plausible mistake in the code.
 type mutant struct {
 	file string
-	// harm is what users would have of it.
+	// harm is the consequence for users.
 	harm, text, replacement string
-	// first are the tests of the simulation that most probably notice; empty for the unit tests of the package.
+	// first is a pattern of the simulation tests that should detect the mutant; empty means the unit tests of the package.
 	first string
 }
 
-// at is a mutant of a file.
+// at returns a mutant of a file.
 func at(file, harm, text, replacement string, first ...string) mutant {
 	return mutant{file, harm, text, replacement, strings.Join(first, "|")}
 }
 
-// String names the mutant by what it does.
+// String names the mutant by its file and harm.
 func (m mutant) String() string { return m.file + ": " + m.harm }
 
-// mutants are all of them.
+// mutants are all mutants.
 var mutants = slices.Concat(reading, judging, merging, deciding, writing, scoping, probing, trusting)
 
-// reading are mistakes in what is asked of members, and what speaks for them.
+// reading are mistakes in requests to members, and in the heartbeat.
 var reading = []mutant{
 	at("controller/member/connection.go", "a member sends all its EndpointSlices, not those that it exports",
 		`v1beta1.LabelSourceCluster + "=" + m.cluster`, `v1beta1.LabelSourceCluster`),
@@ -106,7 +106,7 @@ var reading = []mutant{
 		`lease.ResourceVersion != m.resourceVersion && (err == nil || order > 0)`),
 }
 
-// judging are mistakes in who is believed.
+// judging are mistakes in which members are believed.
 var judging = []mutant{
 	at("controller/memberstate/leases.go", "a restart believes a member again that was silent before",
 		`			Before:   liveness.ParseState(left[StateAnnotation]),

@@ -5,7 +5,7 @@ package main
 // networks are the scenarios in which clusters are in different networks.
 const networks = "TestScenarios/network"
 
-// scoping are mistakes in what clusters an export is for.
+// scoping are mistakes in which clusters an export is for.
 var scoping = []mutant{
 	at("controller/export/slices.go", "clusters import what is not for them",
 		`!decoded.clusters.Selects(r.from.Reader, r.from.Reader)`, `false`),

@@ -38,7 +38,7 @@ var trusting = []mutant{
 		`!ok || candidate.Source != "" ||`, `!ok ||`),
 }
 
-// probing are mistakes in what is concluded from probes of the pod network, and in what the own heartbeat depends on.
+// probing are mistakes in conclusions from probes of the pod network, and in the conditions for the own heartbeat.
 var probing = []mutant{
 	at("controller/local/cluster.go", "a cluster whose controller may not list nodes publishes nothing",
 		`context.WithDeadline(ctx, c.nodesUntil)`, `context.WithCancel(ctx)`, "TestStarts"),

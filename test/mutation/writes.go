@@ -2,7 +2,7 @@
 
 package main
 
-// merging are mistakes in what clusters agree on.
+// merging are mistakes in the result on which clusters must agree.
 var merging = []mutant{
 	at("controller/merge/demote.go", "the last resort is demoted in favor of a cluster without a ready endpoint",
 		`if endpoint := &slice.Endpoints[j]; isReady(endpoint) {`, `if endpoint := &slice.Endpoints[j]; true {`),
@@ -50,7 +50,7 @@ var merging = []mutant{
 		`case !foreignService(observed):`, `default:`),
 }
 
-// writing are mistakes in what is written, and by whom.
+// writing are mistakes in which objects are written, and by which process.
 var writing = []mutant{
 	at("controller/apply/slices.go", "a slice that somebody else made is overwritten",
 		`if unseen && export.IsManaged(written) && `, `if unseen && `),
@@ -84,7 +84,7 @@ var writing = []mutant{
 		endpoints[i].Conditions = export`),
 }
 
-// deciding are mistakes in what exports become.
+// deciding are mistakes in the import objects that exports result in.
 var deciding = []mutant{
 	at("controller/merge/ports.go", "two ports of an import have the same name, and the API server refuses it",
 		`for i := 2; taken[free]; i++ {`, `for i := 2; false && taken[free]; i++ {`),
