@@ -12,7 +12,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// theirs is a Service with an IP, and the import that has the IP, as another implementation writes them.
+// theirs creates a Service and an import with its IP, as another implementation writes them.
 func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1.Service {
 	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + derived + "}, spec: {ports: [{name: http, port: 80}]}}")
 	made := c.service(derived)
@@ -23,22 +23,22 @@ func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1
 	return made
 }
 
-// annotateImport adds annotations to an import: names and values.
+// annotateImport adds annotations to an import: pairs of key and value.
 func (c *Cluster) annotateImport(service string, annotations ...string) {
 	for i := 0; i < len(annotations); i += 2 {
 		c.Patch(mcsResource("serviceimports"), service, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotations[i], annotations[i+1]))
 	}
 }
 
-// adoption: an import of another implementation is left alone until an
-// administrator has it adopted, and keeps its IP then.
+// adoption: an import of another implementation is left alone until an administrator annotates it for adoption. It then
+// keeps its IP.
 func adoption(s *Set, east, west *Cluster) {
 	derived := east.derived("same")
 	before := east.theirs("same", derived, export.AnnotationDerivedService, derived)
 	imported := east.Import("same")
 	west.Export("same:10.65.0.10")
 	east.ExpectEvent(imported, apply.EventForeignObject)
-	east.Export("same:10.64.0.10") // which is published all the same
+	east.Export("same:10.64.0.10") // published even though another implementation owns the import
 	s.Expect(View{"same": ofBoth}, west)
 	if after := east.Import("same"); after.ResourceVersion != imported.ResourceVersion {
 		s.Fatalf("the import was changed before anybody asked: %v", after)
@@ -51,7 +51,7 @@ func adoption(s *Set, east, west *Cluster) {
 		s.Errorf("the Service was not adopted but made anew: %v", after.ObjectMeta)
 	}
 
-	// The Service behind it has another name: the IP is free once it goes.
+	// The Service behind the import has another name: its IP is free only after the Service is deleted.
 	other := east.theirs("other", "antrea-mc-other", export.AnnotationAdopt, "true")
 	unexported := east.theirs("alone", "antrea-mc-alone", export.AnnotationAdopt, "true")
 	alone := east.Import("alone")
@@ -60,7 +60,7 @@ func adoption(s *Set, east, west *Cluster) {
 	east.DeleteService(other.Name)
 	east.IPs("other", other.Spec.ClusterIPs...)
 	s.Expect(View{"other": "west/10.65.0.11 -> VIP"})
-	// One without IPs gets another one than the Service behind it, which stays as it is.
+	// An import without IPs gets a new IP. The Service behind it stays as it is.
 	without := east.theirs("without", "derived-without", export.AnnotationAdopt, "true")
 	east.Patch(mcsResource("serviceimports"), "without", `{"spec":{"ips":null}}`)
 	west.Export("without:10.65.0.12")

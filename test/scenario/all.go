@@ -2,7 +2,7 @@
 
 package scenario
 
-// All are the scenarios.
+// All lists the scenarios.
 var All = []Scenario{
 	{"a member is drained", three, steady(drains)},
 	{"a member is silent", three, silent.Run},

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A fast clock runs at a multiple of the real time, and is wrong by a time.
+// A fast clock runs at a multiple of real time, with an offset.
 type fast struct {
 	clock.RealClock
 	rate  time.Duration
@@ -16,7 +16,7 @@ type fast struct {
 	wrong time.Duration
 }
 
-// NewClock returns a clock that runs at a multiple of the real time, and is wrong by a time.
+// NewClock returns a clock that runs at rate times real time and is off by wrong.
 func NewClock(rate int, wrong time.Duration) clock.WithTicker {
 	return fast{rate: time.Duration(rate), begin: time.Now(), wrong: wrong}
 }

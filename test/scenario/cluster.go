@@ -17,19 +17,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
-// A Cluster is an API server, its controllers and its DNS. Its methods end the
-// scenario if the API server does not do what they ask for.
+// A Cluster is an API server with its controllers and its DNS. Its methods end the scenario if a request to the API
+// server fails.
 type Cluster struct {
 	*Objects
-	// Options are those of all processes of the controller that are started from now on.
+	// Options are the options of controllers that are started from now on.
 	Options controller.Options
-	// Controller is the process that Start started last.
+	// Controller is the process that Start started most recently.
 	Controller *Controller
 
 	platform   Platform
-	processes  []*Controller // all that were started
-	refused    atomic.Value  // the name of a write that is forbidden
-	namespaces []string      // that the scenario created
+	processes  []*Controller // all processes that were ever started
+	refused    atomic.Value  // the name of the write that is refused
+	namespaces []string      // created by the scenario
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {
@@ -42,21 +42,21 @@ func (s *Set) newCluster(name string, platform Platform) *Cluster {
 // Start starts the controller.
 func (c *Cluster) Start() { c.Controller = c.StartReplica() }
 
-// Stop stops it as a signal does. It does nothing if it does not run.
+// Stop stops the controller as a signal does. It does nothing if the controller does not run.
 func (c *Cluster) Stop() {
 	if c.Controller != nil {
 		c.Controller.Stop()
 	}
 }
 
-// Kill kills it. It does nothing if it does not run.
+// Kill kills the controller. It does nothing if the controller does not run.
 func (c *Cluster) Kill() {
 	if c.Controller != nil {
 		c.Controller.Kill()
 	}
 }
 
-// Restart is Stop and Start.
+// Restart calls Stop and Start.
 func (c *Cluster) Restart() {
 	c.Stop()
 	c.Start()
@@ -69,7 +69,7 @@ func (c *Cluster) StartDNS() {
 	c.DNS = started
 }
 
-// StopDNS stops it. It does nothing if it does not run.
+// StopDNS stops them. It does nothing if they do not run.
 func (c *Cluster) StopDNS() {
 	if c.DNS != nil {
 		c.DNS.Stop()
@@ -77,10 +77,10 @@ func (c *Cluster) StopDNS() {
 	}
 }
 
-// SetClock gives the next controller a clock that is wrong by a time.
+// SetClock gives the next controller a clock that is off by wrong.
 func (c *Cluster) SetClock(wrong time.Duration) { c.Options.Clock = NewClock(c.set.Rate(), wrong) }
 
-// Metric returns the value of a gauge of the controller, and whether it has it. Labels are a list of names and values.
+// Metric returns the value of a gauge of the controller, and whether it exists. Labels are pairs of name and value.
 func (c *Cluster) Metric(name string, labels ...string) (float64, bool) {
 	want := map[string]string{}
 	for i := 0; i < len(labels); i += 2 {
@@ -124,7 +124,7 @@ func (c *Cluster) ExpectMetric(want float64, name string, labels ...string) {
 	})
 }
 
-// Judged waits until the reader judges the source so.
+// Judged waits until the reader's judgement of the source has this reason.
 func (s *Set) Judged(p Pair, reason string) {
 	s.Becomes("reason of "+p.Reader.Name+" for the state of "+p.Source.Name, reason, func() (string, error) {
 		for _, each := range p.Reader.metrics("clusterset_controller_member_state") {
@@ -136,7 +136,7 @@ func (s *Set) Judged(p Pair, reason string) {
 	})
 }
 
-// LeaseSays waits until the Lease of a member has a state, or none is there if it is empty.
+// LeaseSays waits until the Lease of a member has this state or, if state is empty, does not exist.
 func (s *Set) LeaseSays(p Pair, state string) {
 	s.Becomes("Lease of "+p.Source.Name+" in "+p.Reader.Name, state, func() (string, error) {
 		lease := p.Reader.Lease(memberstate.LeasePrefix + p.Source.Name)
@@ -144,19 +144,19 @@ func (s *Set) LeaseSays(p Pair, state string) {
 	})
 }
 
-// Lease returns a Lease of the controllers, an empty one if there is none.
+// Lease returns a Lease of the controllers, or an empty one if it does not exist.
 func (o *Objects) Lease(name string) *coordinationv1.Lease {
 	lease, err := o.Kube.CoordinationV1().Leases(system).Get(o.set.Context(), name, metav1.GetOptions{})
 	o.set.must(ignoreNotFound(err))
 	return lease
 }
 
-// DeleteLease deletes one, if there is one.
+// DeleteLease deletes a Lease of the controllers, if it exists.
 func (o *Objects) DeleteLease(name string) {
 	o.set.must(ignoreNotFound(o.Kube.CoordinationV1().Leases(system).Delete(o.set.Context(), name, metav1.DeleteOptions{})))
 }
 
-// ExpectEvent waits for an Event on an object that says all words.
+// ExpectEvent waits for an Event on an object with this reason and all words, and returns its message.
 func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...string) (message string) {
 	c.set.Eventually("Event "+reason+" on "+object.GetName(), func() (err error) {
 		message, err = c.event(object, reason, words)

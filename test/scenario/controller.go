@@ -27,11 +27,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// A Controller is a process of the controller of a cluster. Its methods are for
-// the goroutine of the scenario, except Writes and Running.
+// A Controller is a process of the controller in a cluster. Its methods except Writes and Running must be called from
+// the goroutine of the scenario.
 type Controller struct {
-	// Gate, while it is frozen, lets no request of the process get to the API server of its cluster, and no answer back, as
-	// if it stood still in between. Its timers go on.
+	// Gate, while it is frozen, blocks the process's requests to the API server of its cluster, and the responses, as
+	// if the process was paused in between. Its timers continue.
 	apiserver.Gate
 
 	cluster  *Cluster
@@ -39,19 +39,19 @@ type Controller struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	err      error
-	registry atomic.Pointer[prometheus.Registry] // of the controller that was started last
+	registry atomic.Pointer[prometheus.Registry] // of the most recently started controller
 
-	// dead has nothing leave the process any more.
+	// dead blocks all requests of a killed process.
 	dead atomic.Bool
 
 	mu        sync.Mutex
 	writes    []string // method and path
-	conflicts int      // among them
-	killAt    int      // 0 for never
+	conflicts int      // how many of the writes got a conflict
+	killAt    int      // 0 means never
 }
 
-// StartReplica starts a process of the controller besides others, with the Options of the cluster and what changes them. A
-// process that ends because it is to restart is started again at once, with the same name and changes, as a kubelet does.
+// StartReplica starts another process of the controller, with the Options of the cluster as modified by changes. A
+// process that exits to be restarted is restarted at once, with the same name and changes, as a kubelet does.
 func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller {
 	p := &Controller{cluster: c, done: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
@@ -81,7 +81,7 @@ func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller
 	return p
 }
 
-// Ended returns the error that the process ended with, nil if it runs or was stopped. Stop does not report it again.
+// Ended returns the error with which the process ended, or nil if it runs or was stopped. Stop then does not report it again.
 func (p *Controller) Ended() error {
 	select {
 	case <-p.done:
@@ -102,7 +102,7 @@ func (p *Controller) Stop() {
 	}
 }
 
-// Kill ends the process: nothing leaves it from now on, not even the leader Lease.
+// Kill kills the process: it sends nothing from now on, and does not release the leader Lease.
 func (p *Controller) Kill() {
 	p.die()
 	p.Thaw()
@@ -114,15 +114,15 @@ func (p *Controller) die() {
 	p.cancel()
 }
 
-// KillAt has the process killed at one of its Writes, counted from 1 from now
-// on: after the API server applied it, and before the answer.
+// KillAt kills the process at one of its next Writes, counted from 1: after the API server has applied the write, and
+// before its response.
 func (p *Controller) KillAt(number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killAt = len(p.writes) + number
 }
 
-// Running tells that the process was not killed and has not ended.
+// Running reports whether the process was not killed and has not ended.
 func (p *Controller) Running() bool {
 	select {
 	case <-p.done:
@@ -132,14 +132,14 @@ func (p *Controller) Running() bool {
 	}
 }
 
-// Writes are the requests by which the process changed something or tried to, Leases and dry runs left out.
+// Writes returns the process's write requests, even refused ones, without Leases and dry runs.
 func (p *Controller) Writes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.writes)
 }
 
-// wrap makes the process the connection to the API server of the cluster.
+// wrap adds the process to the connection to the API server of the cluster.
 func (p *Controller) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if err := p.passes(request.Context()); err != nil {
@@ -167,7 +167,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// passes waits while the process is frozen, and fails if it is dead.
+// passes waits while the process is frozen. It returns an error if the process is dead.
 func (p *Controller) passes(ctx context.Context) error {
 	err := p.Pass(ctx)
 	if p.dead.Load() {
@@ -176,7 +176,7 @@ func (p *Controller) passes(ctx context.Context) error {
 	return err
 }
 
-// begin counts a write before the API server gets it, and names it as asked does. The number is 0 for anything else.
+// begin counts a write before the API server gets it, and names it as in asked. number is 0 for other requests.
 func (p *Controller) begin(req *http.Request) (number int, name string) {
 	if req.Method == http.MethodGet || req.URL.Query().Get("dryRun") != "" || strings.Contains(req.URL.Path, "/leases") {
 		return 0, ""
@@ -188,7 +188,7 @@ func (p *Controller) begin(req *http.Request) (number int, name string) {
 	return len(p.writes), nameOf(write)
 }
 
-// end counts a conflict, and kills the process if that was the write at which it is to be killed.
+// end counts a conflict, and kills the process if this is the write of KillAt.
 func (p *Controller) end(number int, conflict bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func (p *Controller) end(number int, conflict bool) {
 	}
 }
 
-// A stream is the body of a response, which waits with the process.
+// A stream is the body of a response. Reads wait while the process is frozen.
 type stream struct {
 	io.ReadCloser
 	passes func() error
@@ -214,7 +214,7 @@ func (s *stream) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-// dialer connects the process to members.
+// dialer makes the process's connections to members depend on its life.
 func (p *Controller) dialer(dial utilnet.DialFunc) utilnet.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if p.dead.Load() {
@@ -227,12 +227,12 @@ func (p *Controller) dialer(dial utilnet.DialFunc) utilnet.DialFunc {
 	}
 }
 
-// conflicts is what writes that were refused as stale are counted as, too.
+// conflicts is the key of asked that counts writes refused with a conflict.
 const conflicts = "conflicts"
 
-// asked counts the writes that the controllers of the cluster asked its API server for, by method and resource, and the
-// conflicts among them, without Leases, Events and dry runs. They are counted on the way there, so that nobody else's are
-// among them.
+// asked counts the writes that the controllers of the cluster requested, by method and resource, and the conflicts
+// among them. It omits Leases, Events and dry runs. Writes are counted in the client, so that writes of other clients
+// are not included.
 func (c *Cluster) asked() map[string]int {
 	counts := map[string]int{}
 	for _, p := range c.processes {
@@ -248,7 +248,7 @@ func (c *Cluster) asked() map[string]int {
 	return counts
 }
 
-// refuse has an admission controller forbid a write; an empty name ends that.
+// refuse makes an admission controller forbid a write; an empty name allows all writes.
 func (c *Cluster) refuse(name string) { c.refused.Store(name) }
 
 func forbidden(request *http.Request) *http.Response {
@@ -259,7 +259,7 @@ func forbidden(request *http.Request) *http.Response {
 	}
 }
 
-// nameOf is how a write is counted, empty for what is not.
+// nameOf returns the name under which asked counts a write, or an empty name.
 func nameOf(write string) string {
 	method, path, _ := strings.Cut(write, " ")
 	for part := range strings.SplitSeq(path, "/") {
@@ -271,10 +271,10 @@ func nameOf(write string) string {
 	return ""
 }
 
-// longest is more than the longest interval after which a controller looks at a service again by itself.
+// longest is longer than any interval after which a controller reconciles a service again without an event.
 const longest = 12 * time.Second
 
-// Quiet waits until the controllers of the clusters, all if none is named, ask for no write for some time.
+// Quiet waits until the controllers of the clusters, all if none is given, request no write for some time.
 func (s *Set) Quiet(clusters ...*Cluster) {
 	clusters, before := s.or(clusters), ""
 	s.Eventually("rest", func() error {
@@ -287,7 +287,7 @@ func (s *Set) Quiet(clusters ...*Cluster) {
 	})
 }
 
-// written is what the controllers of clusters asked for, as text.
+// written returns the writes of the controllers of clusters, as text.
 func written(clusters []*Cluster) (text string) {
 	for _, c := range clusters {
 		text += fmt.Sprintln(c.Name, c.asked())

@@ -9,10 +9,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// three are the clusters of faults: west and north export, east looks on.
+// three are the clusters of fault scenarios: west and north export, and east only imports.
 var three = []string{"east", "west", "north"}
 
-// What west and north have in common is web and db; west alone has solo and lone. Db and lone are headless.
+// West and north export web and db; west alone exports solo and lone. Db and lone are headless.
 var (
 	healthy = View{
 		"web":  "north/10.66.0.1 west/10.65.0.1 -> VIP",
@@ -20,7 +20,7 @@ var (
 		"db":   "north/10.66.0.3 west/10.65.0.3 -> 10.65.0.3 10.66.0.3",
 		"lone": "west/10.65.0.4 -> 10.65.0.4",
 	}
-	// westDemoted: there is another for web and db, and none for the rest.
+	// westDemoted is the view while west is demoted: web and db have other endpoints, solo and lone do not.
 	westDemoted = healthy.With(
 		"web", "north/10.66.0.1 west/10.65.0.1~ -> VIP",
 		"db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3",
@@ -29,7 +29,7 @@ var (
 	nothing  = View{"web": gone, "solo": gone, "db": gone, "lone": gone}
 )
 
-// exportAll makes or restores what a cluster exports.
+// exportAll creates or restores the exports of a cluster.
 func exportAll(c *Cluster) {
 	switch c.Name {
 	case "west":
@@ -39,7 +39,7 @@ func exportAll(c *Cluster) {
 	}
 }
 
-// A fault is what happens to healthy clusters, and after which they rest.
+// fault runs a scenario on healthy clusters. After it, the clusters must be at rest.
 func fault(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 	return func(s *Set) {
 		for _, c := range s.clusters {
@@ -54,14 +54,14 @@ func fault(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 	}
 }
 
-// drains: an administrator takes the traffic away from a healthy member, and
-// gives it back. If there is nowhere else to go, nothing is taken away.
+// drains: an administrator drains a healthy member, and undoes it. Services without endpoints in other clusters keep
+// their endpoints.
 func drains(s *Set, east, west, north *Cluster) {
 	p, other := Pair{east, west}, Pair{east, north}
 	s.Annotate(p, memberstate.AnnotationDrain, "true")
 	s.Except(east, westDemoted, healthy)
 	s.Judged(p, "Heard")
-	// It is drained and not silent: what it says counts.
+	// A drained member is not stale: its changes are applied.
 	west.SetEndpoints("lone", "10.65.0.9")
 	changed := []string{"lone", "west/10.65.0.9 -> 10.65.0.9"}
 	s.Except(east, westDemoted.With(changed...), healthy.With(changed...))
@@ -69,10 +69,10 @@ func drains(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy.With(changed...))
 	s.Annotate(other, memberstate.AnnotationDrain, "")
 	s.Except(east, westDemoted.With(changed...), healthy.With(changed...))
-	s.Annotate(p, memberstate.AnnotationDrain, "false") // as any other value
+	s.Annotate(p, memberstate.AnnotationDrain, "false") // not drained, like any value other than "true"
 	s.Expect(healthy.With(changed...))
 
-	// A cluster that is drained at home: all clients leave it.
+	// A cluster that is drained locally: clients of all clusters leave it.
 	home := func(value string) {
 		west.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, annotations: {%s: %s}}}",
 			system, memberstate.AnnotationDrain, value))
@@ -83,7 +83,7 @@ func drains(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy.With(changed...))
 }
 
-// cut lets nothing through between the clusters of a pair.
+// cut cuts both directions between the clusters of each pair, and resets the connections.
 func (s *Set) cut(pairs ...Pair) {
 	for _, p := range pairs {
 		s.Cut(p.Reader.Name, p.Source.Name, network.Both)
@@ -97,7 +97,7 @@ func (s *Set) restore(pairs ...Pair) {
 	}
 }
 
-// silence cuts, and waits until the sources are silent.
+// silence cuts the pairs, and waits until the sources are stale.
 func (s *Set) silence(pairs ...Pair) {
 	s.cut(pairs...)
 	for _, p := range pairs {
@@ -105,7 +105,7 @@ func (s *Set) silence(pairs ...Pair) {
 	}
 }
 
-// hear undoes silence, and waits until the sources are heard.
+// hear undoes silence, and waits until the sources are fresh.
 func (s *Set) hear(pairs ...Pair) {
 	s.restore(pairs...)
 	for _, p := range pairs {

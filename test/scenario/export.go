@@ -17,22 +17,22 @@ import (
 
 var two = []string{"east", "west"}
 
-// What is often to be seen of the service web.
+// Common texts of the service web in a View.
 const (
 	ofEast = "east/10.64.0.10 -> VIP"
 	ofWest = "west/10.65.0.10 -> VIP"
 	ofBoth = "east/10.64.0.10 west/10.65.0.10 -> VIP"
 )
 
-// of runs a scenario of two clusters.
+// of runs a scenario with two clusters.
 func of(run func(s *Set, east, west *Cluster)) func(*Set) {
 	return func(s *Set) { run(s, s.clusters[0], s.clusters[1]) }
 }
 
 func web(text string) View { return View{"web": text} }
 
-// byHandOutside are virtual machines: a Service without a selector, and a slice that no controller writes, in which
-// optional fields are missing.
+// byHandOutside exports virtual machines: a Service without a selector, and a manually written slice without optional
+// fields.
 const byHandOutside = `
 apiVersion: v1
 kind: Service
@@ -47,7 +47,7 @@ ports: [{name: http, port: 8080}]
 endpoints: [{addresses: [192.168.7.1], hostname: vm-1}, {addresses: [192.168.7.2], conditions: {ready: false}}]
 `
 
-// handWrittenEndpoints: endpoints outside of the cluster are exported like pods.
+// handWrittenEndpoints: manually written endpoints outside of the cluster are exported like pods.
 func handWrittenEndpoints(s *Set, east, west *Cluster) {
 	east.Put(byHandOutside)
 	east.PutExport("vms", "{}")
@@ -56,7 +56,7 @@ func handWrittenEndpoints(s *Set, east, west *Cluster) {
 	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2 -> VIP"})
 }
 
-// noService: an export without a Service keeps its import and its IP. One of an ExternalName has nothing to contribute.
+// noService: an export without a Service keeps its import and the IP. The export of an ExternalName Service contributes nothing.
 func noService(s *Set, east, west *Cluster) {
 	const invalid = " [Conflict=NoConflicts Ready=Failed Valid=NoService]"
 	east.PutExport("web", "{}")
@@ -77,8 +77,8 @@ func noService(s *Set, east, west *Cluster) {
 	s.Expect(web(gone), west)
 }
 
-// conflict: exporters are told of it in both clusters. The older export decides,
-// and the other one when that is withdrawn. No client is left without an answer.
+// conflict: both clusters report the conflict to the exporters. The older export decides, and after its withdrawal the
+// other one. Clients always get an answer.
 func conflict(s *Set, east, west *Cluster) {
 	east.Export("web!10.64.0.10")
 	s.Expect(web("east/10.64.0.10 -> 10.64.0.10"))
@@ -109,8 +109,8 @@ func conflict(s *Set, east, west *Cluster) {
 	}
 }
 
-// changeOfType turns a service headless and back. kube-proxy must not see the slices of a headless one, and no Service may
-// have them. Random schedules and TestEveryCallIsAllowed of test/controller have the rest of the life of a service.
+// changeOfType makes a service headless and back. kube-proxy must not see the slices of a headless service, so no Service
+// may own them. Random schedules and TestEveryCallIsAllowed of test/controller cover the other changes of a service.
 func changeOfType(s *Set, east, west *Cluster) {
 	derived := east.derived("web")
 	for _, each := range [][3]string{
@@ -128,7 +128,7 @@ func changeOfType(s *Set, east, west *Cluster) {
 	}
 }
 
-// namespaces: a service is imported when its namespace is there.
+// namespaces: a service is imported as soon as its namespace exists.
 func namespaces(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
@@ -138,12 +138,12 @@ func namespaces(s *Set, east, west *Cluster) {
 		east.CreateNamespace()
 		s.Expect(web(ofWest))
 	}
-	// The exporting namespace goes, and so does the export.
+	// When the exporting namespace is deleted, the export ends.
 	west.DeleteNamespace()
 	s.Expect(web(gone))
 }
 
-// deniedNamespace takes no part.
+// deniedNamespace: services of a denied namespace are neither exported nor imported.
 func deniedNamespace(s *Set, east, west *Cluster) {
 	east.Options.DeniedNamespaces = []string{s.namespace[:3] + "*"}
 	east.Restart()
@@ -154,7 +154,7 @@ func deniedNamespace(s *Set, east, west *Cluster) {
 	s.Expect(web(gone+" [Conflict=NoConflicts Ready=Failed Valid=NamespaceDenied]"), east)
 }
 
-// dualStack exports a Service of two families to a cluster that has one.
+// dualStack exports a dual-stack Service to a single-stack cluster.
 func dualStack(s *Set) {
 	east, dual := s.clusters[0], s.clusters[1]
 	dual.PutService("web", "{ipFamilyPolicy: RequireDualStack, ports: [{name: http, port: 80}]}")
@@ -166,7 +166,7 @@ func dualStack(s *Set) {
 	dual.IPs("web")
 	s.Expect(web("dual/10.65.0.10 dual/fd00::10 -> VIP"), dual)
 	s.Eventually("one family", func() error { return east.familiesDiffer("web", corev1.IPv4Protocol) })
-	// The derived Service follows the Service to one family.
+	// When the Service becomes single-stack, the derived Service does, too.
 	dual.PutService("web", "{ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80}]}")
 	s.Eventually("one family", func() error { return dual.familiesDiffer("web", corev1.IPv4Protocol) })
 	dual.IPs("web")
@@ -180,7 +180,7 @@ func (c *Cluster) familiesDiffer(service string, want ...corev1.IPFamily) error 
 	return err
 }
 
-// refused: what the API server refuses is said on the import, and tried again.
+// refused: a refusal of the API server is reported on the import, and the write is retried.
 func refused(s *Set, east, west *Cluster) {
 	east.refuse("POST services")
 	west.Export("web:10.65.0.10")
@@ -189,7 +189,7 @@ func refused(s *Set, east, west *Cluster) {
 	east.refuse("")
 	s.Expect(web(ofWest))
 
-	// A headless import answers for as long as its cluster has no IP for it.
+	// A headless import has answers even if the cluster cannot allocate an IP for it.
 	west.Export("db!10.65.0.20")
 	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
 	east.refuse("POST services")

@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A Gateway is between a controller and the API server of a member, and changes what the API server says. It asks the
-// API server for JSON: each line is an event of a watch or all of a list. The controller gets protobuf.
+// A Gateway is a proxy between a controller and the API server of a member. It changes responses: it requests JSON, in
+// which each line is a watch event or an entire list, and sends protobuf to the controller.
 type Gateway struct {
 	says atomic.Pointer[func(string) string]
-	// changed counts the lines that were changed, watches the watches of slices.
+	// changed counts changed lines, and watches the watches of EndpointSlices.
 	changed, watches atomic.Int64
 }
 
-// gateway has the reader read the source through a gateway, until the scenario ends.
+// gateway connects the reader to the source through a gateway, until the scenario ends.
 func (s *Set) gateway(p Pair) *Gateway {
 	g := &Gateway{}
 	s.kubeconfig(p, s.Through(s.T, p.Reader.Name, p.Source.Name, g))
@@ -46,7 +46,7 @@ func (s *Set) gateway(p Pair) *Gateway {
 // Ask changes the header of a request to the API server.
 func (*Gateway) Ask(header http.Header) { header.Set("Accept", "application/json") }
 
-// Answer changes its response.
+// Answer changes the response.
 func (g *Gateway) Answer(response *http.Response) error {
 	if response.StatusCode != http.StatusOK {
 		return nil
@@ -66,12 +66,12 @@ func (g *Gateway) Answer(response *http.Response) error {
 	return nil
 }
 
-// lines reads lines, changes them, and encodes them.
+// lines reads JSON lines, changes them, and encodes them as protobuf.
 type lines struct {
 	gateway *Gateway
 	watch   bool
 	in      *bufio.Reader
-	encoded []byte // what is left of a line
+	encoded []byte // the rest of an encoded line
 	io.Closer
 }
 
@@ -98,7 +98,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// protobufOf encodes an object, and returns what is none as it is.
+// protobufOf encodes an object; other text is returned unchanged.
 func protobufOf(text []byte) []byte {
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
 	if err != nil {
@@ -112,10 +112,10 @@ func protobufOf(text []byte) []byte {
 	return encoded
 }
 
-// filler is the key of an annotation that is filled up: to decode a text of that size takes seconds.
+// filler is the key of an annotation that makes an object very large: decoding it as JSON takes seconds.
 const filler = "example.org/filler"
 
-// fill makes the annotation of an object, or of those of a list, larger than anything that a controller reads.
+// fill makes an object, or the objects of a list, larger than any object that a controller reads.
 func fill(object runtime.Object) {
 	each := func(object runtime.Object) error {
 		if object, err := meta.Accessor(object); err == nil && object.GetAnnotations()[filler] != "" {
@@ -130,7 +130,7 @@ func fill(object runtime.Object) {
 	each(object) //nolint:errcheck // as above
 }
 
-// frameOf encodes an event of a watch, with its length before it. What is no event gets a length, too.
+// frameOf encodes a watch event with its length in front. Other text gets a length, too.
 func frameOf(text []byte) []byte {
 	var event struct {
 		Type   string

@@ -14,24 +14,24 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// A lie is what a member says that it must not, or cannot mean.
+// A lie is data that a member must not publish, or that is invalid.
 type lie struct {
 	name string
-	// says changes an event of a slice of solo or lone.
+	// says changes a watch event for a slice of solo or lone.
 	says func(event string) string
-	// reason is that of the problem that is counted; empty for none.
+	// reason is the reason of the problem that is counted; empty for none.
 	reason export.Reason
-	// solo and lone are what east sees of them.
+	// solo and lone are east's views of these services.
 	solo, lone string
-	// unread tells that nothing of the member can be read any more.
+	// unread reports whether nothing of the member can be read any more.
 	unread bool
 }
 
-// What becomes of a service that a member lies about: it is kept as it was, or imported as the others see it.
+// The views of a service in a lie: unchanged, or as the other clusters see it.
 const (
 	soloKept, soloLetIn = "west/10.65.0.2 -> VIP", "west/10.65.0.9 -> VIP"
 	loneKept, loneLetIn = "west/10.65.0.4 -> 10.65.0.4", "west/10.65.0.4 west/10.65.66.6 -> 10.65.0.4 10.65.66.6"
-	// magic is the address in place of which the member says another one.
+	// magic is an address that says replaces.
 	magic = "10.65.66.6"
 )
 
@@ -41,12 +41,12 @@ const (
 	sourceWest  = `"` + export.LabelSourceCluster + `":"west"`
 )
 
-// instead says another text.
+// instead replaces text.
 func instead(from, to string) func(string) string {
 	return func(event string) string { return strings.ReplaceAll(event, from, to) }
 }
 
-// ofSolo does so in slices of solo.
+// ofSolo applies says only to slices of solo.
 func ofSolo(says func(string) string) func(string) string {
 	return func(event string) string {
 		if !strings.Contains(event, soloLabel) {
@@ -56,8 +56,8 @@ func ofSolo(says func(string) string) func(string) string {
 	}
 }
 
-// untrue are lies of each kind: of a part, which is left out while the rest is imported, of a snapshot, so that the service
-// stays as it was, and of what is not the member's to say, which counts for nobody.
+// untrue are lies of each kind: an invalid part, which is omitted from the import; an invalid snapshot, so that the
+// service stays unchanged; and data about other clusters, which is ignored.
 var untrue = []lie{
 	{
 		name: "an address in disguise", says: instead(`"`+magic+`"`, `"::ffff:`+magic+`"`),
@@ -77,10 +77,10 @@ var untrue = []lie{
 			namespace, _, _ := strings.Cut(rest, `"`)
 			return strings.ReplaceAll(event, `"namespace":"`+namespace+`"`, `"namespace":"kube-system"`)
 		}),
-		solo: soloKept, lone: loneLetIn, // for east, that is another slice
+		solo: soloKept, lone: loneLetIn, // in east, it is a slice of another service
 	},
 	{
-		// The watch ends there, and so does each list: what comes later has to wait, and that is reported.
+		// The watch and each list break off at this slice: later changes have to wait, and this is reported.
 		name: "a slice without measure", says: ofSolo(func(event string) string {
 			return strings.Replace(event, `"annotations":{`, `"annotations":{"`+filler+`":"much",`, 1)
 		}),
@@ -88,8 +88,8 @@ var untrue = []lie{
 	},
 }
 
-// lies: what a member says harms nothing but its own exports, and is reported. Its API server and its controller are
-// what they should be; what is between them and east is not.
+// lies: invalid data of a member affects only its own exports, and is reported. The member's API server and controller
+// are healthy; a gateway between them and east changes the data.
 func lies(s *Set, east, west, _ *Cluster) {
 	g := s.gateway(Pair{east, west})
 	for _, each := range untrue {
@@ -104,7 +104,7 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	g.says.Store(&l.says)
 	west.SetEndpoints("solo", "10.65.0.9")
 	if l.unread {
-		// so that what follows comes later
+		// so that the next change comes after the failure
 		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west")
 	}
 	west.SetEndpoints("lone", "10.65.0.4", magic)
@@ -123,7 +123,7 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	if len(list.Items) > 0 {
 		s.Errorf("east has slice %s in the namespace of the system", list.Items[0].Name)
 	}
-	// The truth is believed, and nothing is left of the lie.
+	// Correct data is applied again, and no effect of the lie remains.
 	g.says.Store(nil)
 	west.SetEndpoints("solo", "10.65.0.2")
 	west.SetEndpoints("lone", "10.65.0.4")
@@ -131,7 +131,7 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	east.problems("west", l.reason, 0)
 }
 
-// problems waits until the cluster counts problems of another's exports.
+// problems waits for the number of problems that the cluster counts in another cluster's exports.
 func (c *Cluster) problems(of string, reason export.Reason, want float64) {
 	if reason == "" {
 		return
@@ -142,7 +142,7 @@ func (c *Cluster) problems(of string, reason export.Reason, want float64) {
 	})
 }
 
-// brokenEvents: a watch that ends over and over harms neither what is known nor the other members.
+// brokenEvents: a watch that fails repeatedly affects neither the endpoints already known nor the other members.
 func brokenEvents(s *Set, east, west, north *Cluster) {
 	g := s.gateway(Pair{east, west})
 	failure := func(reason string, code int) func(string) string {
@@ -168,7 +168,7 @@ func brokenEvents(s *Set, east, west, north *Cluster) {
 		g.says.Store(&broken)
 		north.SetEndpoints("db", "10.66.0.9")
 		others := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9")
-		// What changes before the watch is there again is no event, but listed.
+		// A change before the watch is established again arrives by a list, not as an event.
 		for n := 1; g.changed.Load() == before && n < 250; n++ {
 			address := fmt.Sprintf("10.65.2%d.%d", i, n)
 			west.SetEndpoints("solo", address)
@@ -177,7 +177,7 @@ func brokenEvents(s *Set, east, west, north *Cluster) {
 		if g.changed.Load() == before {
 			s.Error("no event is broken")
 		}
-		delete(others, "solo") // it may be what it was, or be listed anew
+		delete(others, "solo") // its old or new state
 		s.Expect(others, east)
 		g.says.Store(nil)
 		west.SetEndpoints("solo", "10.65.0.2")
@@ -186,8 +186,8 @@ func brokenEvents(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// ownAddresses: no client connects to addresses of nodes and of the API server of its own cluster, and the other endpoints of
-// the service stay.
+// ownAddresses: addresses of nodes and of the API server of the local cluster are left out of imports, and the other
+// endpoints of the service stay.
 func ownAddresses(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10,192.0.2.7,203.0.113.2")
 	const all = "west/10.65.0.10 west/192.0.2.7 west/203.0.113.2 -> VIP"
@@ -204,8 +204,8 @@ func ownAddresses(s *Set, east, west *Cluster) {
 	s.Except(east, web("west/10.65.0.10 west/203.0.113.2 -> VIP"), web(all))
 }
 
-// confined: addresses outside of the ranges that the Secret of a member allows
-// are left out, and nothing else is. Ranges that are none open nothing.
+// confined: addresses outside of the CIDRs in a member's Secret are left out, and no others. Invalid CIDRs allow
+// nothing.
 func confined(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0/30, 2001:db8::/32")

@@ -29,12 +29,12 @@ func (c *Cluster) ExpectImports(want string) {
 	})
 }
 
-// overLimit waits until the metric says so of west; 1 is over.
+// overLimit waits until the metric of a limit of west has this value; 1 means exceeded.
 func (c *Cluster) overLimit(limit limits.Limit, over float64) {
 	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "member", "west", "limit", string(limit))
 }
 
-// endpointsUpTo is a service with so many.
+// endpointsUpTo returns a service with count endpoints, as for Export.
 func endpointsUpTo(service string, count int) string {
 	var addresses []string
 	for i := range count {
@@ -43,8 +43,8 @@ func endpointsUpTo(service string, count int) string {
 	return service + ":" + strings.Join(addresses, ",")
 }
 
-// overItsLimits: what is imported stays and follows its changes, what is beyond
-// a limit is left out and reported, and takes its place once there is room.
+// overItsLimits: imported services stay and follow their changes. Services beyond a limit are left out and reported,
+// and imported once there is room.
 func overItsLimits(s *Set, east, west *Cluster) {
 	east.Options.MemberLimits = limits.Limits{Services: 3, SliceBytes: 16 << 10}
 	east.Restart()
@@ -55,7 +55,7 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	west.SetEndpoints("c", "10.65.8.1", "10.65.8.2")
 	s.Expect(View{"c": "west/10.65.8.1 west/10.65.8.2 -> VIP"})
 
-	// A restart imports the same ones, though others come first by name.
+	// After a restart the same services are imported, although others sort before them.
 	east.Restart()
 	east.overLimit(limits.Services, 1)
 	east.ExpectImports("c d e")
@@ -63,7 +63,7 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	east.ExpectImports("a c e")
 	east.overLimit(limits.Services, 0)
 
-	// Too large a slice: what was known of it stays.
+	// A slice is too large: the service stays unchanged.
 	west.PutExport("c", "{exportedAnnotations: {note: "+strings.Repeat("x", 20<<10)+"}}")
 	east.overLimit(limits.SliceBytes, 1)
 	west.SetEndpoints("c", "10.65.8.5")
@@ -74,7 +74,7 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	east.overLimit(limits.SliceBytes, 0)
 }
 
-// broken: endpoints that stay because their slices cannot be read count towards the limits, and once when these are repaired.
+// broken: endpoints that stay because their slices are unreadable count towards the limits, and only once after a repair.
 func broken(s *Set, east, west *Cluster) {
 	east.Options.MemberLimits = limits.Limits{Services: 9, Endpoints: 20}
 	east.Restart()
@@ -103,8 +103,8 @@ func broken(s *Set, east, west *Cluster) {
 	east.overLimit(limits.Endpoints, 0)
 }
 
-// quiet: a second look, and a restart, write nothing but Leases. What many new
-// services need is created once, though caches lag behind.
+// quiet: neither reconciling again nor a restart writes anything but Leases. Objects of many new services are created
+// once, although caches lag behind.
 func quiet(s *Set, east, west *Cluster) {
 	const count = 40
 	for _, c := range s.clusters {

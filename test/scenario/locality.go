@@ -17,13 +17,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
-// Prefer creates or changes a ServiceExport that exports the annotation.
+// Prefer creates or changes a ServiceExport that exports the prefer annotation.
 func (c *Cluster) Prefer(service, value string) {
 	c.PutExport(service, fmt.Sprintf("{exportedAnnotations: {%q: %q}}", export.AnnotationPrefer, value))
 }
 
-// ExpectHints waits until the hints of an import are these, as text: the zones of each endpoint, the trafficDistribution of
-// the derived Service, and the condition PreferCluster.
+// ExpectHints waits for the hints of an import, as text: the zones of each endpoint, the trafficDistribution of the
+// derived Service, and the condition PreferCluster.
 func (c *Cluster) ExpectHints(service, want string) {
 	c.set.Becomes("hints of "+service+" in "+c.Name, want, func() (string, error) {
 		var texts []string
@@ -53,7 +53,7 @@ func (c *Cluster) ExpectHints(service, want string) {
 	})
 }
 
-// PutNode creates a node in a zone, "null" for none, or moves it there.
+// PutNode creates a node in a zone, or moves it there; "null" means no zone.
 func (o *Objects) PutNode(name, zone string) {
 	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
 	o.nodes = append(o.nodes, name)
@@ -64,8 +64,7 @@ func (o *Objects) RemoveNode(name string) {
 	o.set.must(o.Kube.CoreV1().Nodes().Delete(o.set.Context(), name, metav1.DeleteOptions{}))
 }
 
-// preferCluster: the hints follow nodes and zones that come and go. A restart
-// writes nothing, and a change meanwhile is not missed.
+// preferCluster: hints follow nodes and zones. A restart writes nothing, and applies changes made in the meantime.
 func preferCluster(s *Set, east, west *Cluster) {
 	for _, c := range []*Cluster{east, west} {
 		c.Serve(map[*Cluster]string{east: "web:10.64.0.10", west: "web:10.65.0.10"}[c])
@@ -103,7 +102,7 @@ func preferCluster(s *Set, east, west *Cluster) {
 	const none = "east=- west=- west=- -"
 	east.ExpectHints("web", none)
 
-	// The operator's preference is for imports that have none.
+	// The operator's preference applies to imports without their own.
 	east.Options.Prefer = placement.PreferCluster
 	east.Restart()
 	east.ExpectHints("web", "east=east-a,east-b,east-c west=elsewhere west=elsewhere PreferClose True Hinted")

@@ -22,13 +22,13 @@ func (s *Set) secretOf(p Pair) *corev1.Secret {
 	return secret
 }
 
-// kubeconfig gives the reader another one.
+// kubeconfig changes the kubeconfig with which the reader reads the source.
 func (s *Set) kubeconfig(p Pair, text []byte) {
 	s.edit(p, fmt.Sprintf(`{"data":{%q:%q}}`, member.KubeconfigKey, base64.StdEncoding.EncodeToString(text)))
 }
 
-// badSecret is a Secret of a member that cannot be used: it is refused in an Event, and the credential in use stays in
-// use. After a restart the member is silent. What it contributed stays until it leaves.
+// badSecret: an unusable Secret of a member is rejected with an Event, and the previous credential stays in use. After
+// a restart the member is stale. Its contributions stay until it leaves.
 func badSecret(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	s.kubeconfig(p, []byte("{"))
@@ -51,7 +51,7 @@ func badSecret(s *Set, east, west, north *Cluster) {
 	s.Expect(seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
 }
 
-// relabelled: if the label of a Secret is another or none at all, the member that it named has left.
+// relabelled: if the label of a Secret is changed to an invalid or the local id, the member that it named has left.
 func relabelled(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	for _, id := range []string{"east", "No.Such.Id"} {
@@ -64,8 +64,8 @@ func relabelled(s *Set, east, west, _ *Cluster) {
 	}
 }
 
-// wrongServer: the kubeconfig of a member reaches another one, or the local
-// cluster. What that has of the member is not taken for the member's word.
+// wrongServer: the kubeconfig of a member connects to another member, or to the local cluster. Data of that cluster is
+// not taken for the member's data.
 func wrongServer(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	for _, wrong := range []*Cluster{north, east} {
@@ -74,7 +74,7 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 		west.SetEndpoints("solo", "10.65.0.9")
 		s.Except(east, westDemoted, healthy.With("solo", "west/10.65.0.9 -> VIP"))
 		if wrong == north {
-			s.Pass(6 * time.Minute) // longer than another cluster with the right id is held
+			s.Pass(6 * time.Minute) // longer than a rebuilt cluster with the right id is quarantined
 		}
 		s.Judged(p, "ClusterIDMismatch")
 		s.Expect(westDemoted, east)
@@ -86,7 +86,7 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// rotation: a member gets another credential, and a second Secret. The one in use stays in use until it goes.
+// rotation: a member gets a new credential, and a second Secret. The Secret in use stays in use until it is deleted.
 func rotation(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
@@ -106,7 +106,7 @@ func rotation(s *Set, east, west *Cluster) {
 	s.Expect(web("west/10.65.0.12 -> VIP"))
 }
 
-// static: a flag makes a member, and a start without it is leaving. A credential that cannot be used is not.
+// static: a flag adds a member. A start without the flag means leaving, but an unusable credential does not.
 func static(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	s.Leave(Pair{east, west})

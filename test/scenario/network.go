@@ -20,7 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// SetNode creates a node with an address, or changes it, and says whether it is ready.
+// SetNode creates or changes a node with an address and readiness.
 func (o *Objects) SetNode(name, address string, ready bool) {
 	o.Put("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
 	o.nodes = append(o.nodes, name)
@@ -30,14 +30,14 @@ func (o *Objects) SetNode(name, address string, ready bool) {
 	o.set.must(err)
 }
 
-// expose exports a service with endpoints on nodes, in a way of the annotation expose.
+// expose exports a service with endpoints on nodes, with this value of the annotation expose.
 func (c *Cluster) expose(service, fields, way string, endpoints ...string) {
 	c.PutService(service, "{selector: {app: x}, ipFamilyPolicy: SingleStack, "+fields+" ports: [{name: http, port: 80, targetPort: 8080}]}")
 	c.SetEndpoints(service, endpoints...)
 	c.AnnotateExport(service, export.AnnotationExpose, cmp.Or(way, "null"))
 }
 
-// targets waits until the endpoints of a cluster are imported with a port.
+// targets waits until the endpoints of a source cluster are imported with this port.
 func (c *Cluster) targets(service, source string, want func() int32) {
 	c.set.Eventually("ports of "+source+" in "+c.Name, func() error {
 		for _, slice := range c.Slices(service) {
@@ -49,13 +49,13 @@ func (c *Cluster) targets(service, source string, want func() int32) {
 	})
 }
 
-// nodePort returns the node port of a Service.
+// nodePort returns a function that returns the node port of a Service.
 func (c *Cluster) nodePort(name string) func() int32 {
 	return func() int32 { return c.service(name).Spec.Ports[0].NodePort }
 }
 
-// networks: a cluster of another network gets nodes with their node ports, of which those without a ready pod are not ready,
-// and one of the same network gets pods. Nothing of it is seen in the exporting cluster.
+// networks: a cluster in another network imports nodes with node ports; nodes without a ready pod are not ready. A
+// cluster in the same network imports pods. The exporting cluster itself still imports its pods.
 func networks(s *Set, east, west, north *Cluster) {
 	for i, c := range s.clusters {
 		c.Stop()
@@ -82,16 +82,16 @@ func networks(s *Set, east, west, north *Cluster) {
 	north.targets("web", "east", func() int32 { return 8080 })
 	s.rests(east)
 
-	// Its Service goes, and comes back with another port once nothing refuses it.
+	// The Service with node ports is deleted, and recreated with another port once nothing refuses it.
 	east.refuse("POST services")
 	east.DeleteService(derived)
 	s.Expect(web(inEast+" [Conflict=NoConflicts Ready=Failed Valid=Valid]"), east)
 	east.refuse("")
-	s.Expect(web(inEast), east) // and its condition is true again
+	s.Expect(web(inEast), east) // and the condition is true again
 	s.Expect(web(inWest), west)
 	west.targets("web", "east", east.nodePort(derived))
 
-	// A Service that has node ports for its own pods needs no other.
+	// A Service whose node ports serve only local pods needs no second Service.
 	east.expose("web", "type: NodePort, externalTrafficPolicy: Local,", "", "10.64.0.10@one")
 	s.Expect(web(inWest), west)
 	west.targets("web", "east", east.nodePort("web"))
@@ -103,7 +103,7 @@ func networks(s *Set, east, west, north *Cluster) {
 		return ignoreNotFound(err)
 	})
 
-	// The only exporter of a service moves to the network of its reader, and back. The import stays.
+	// The only exporter of a service moves to the reader's network, and back. The import stays.
 	east.expose("moved", "", "", "10.64.0.20@one")
 	s.Expect(View{"moved": "east/192.0.2.11 -> VIP"}, west)
 	before := west.Import("moved").UID
@@ -118,7 +118,7 @@ func networks(s *Set, east, west, north *Cluster) {
 		s.Error("the import was created anew while the exporter moved")
 	}
 
-	// While it cannot read another cluster, it keeps what it has of it.
+	// While west cannot read another cluster, it keeps the endpoints from that cluster.
 	s.cut(Pair{west, east})
 	west.Options.Network = ""
 	west.Restart()
@@ -127,9 +127,9 @@ func networks(s *Set, east, west, north *Cluster) {
 	s.Expect(web("east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
 }
 
-// otherNetwork: a headless service is exposed by the nodes of its pods if they have their network, and not otherwise. A cluster
-// of another network gets the addresses of a load balancer, also those of a name, which are ready while a pod is. A restart
-// while the name cannot be resolved changes nothing.
+// otherNetwork: a headless service is exposed by its pods' nodes only if the pods use the host network. Clusters in
+// another network import the addresses of a load balancer, even those of a host name. They are ready while a pod is
+// ready. A restart while the name cannot be resolved changes nothing.
 func otherNetwork(s *Set, east, west *Cluster) {
 	for _, c := range s.clusters {
 		c.Stop()
@@ -160,7 +160,7 @@ func otherNetwork(s *Set, east, west *Cluster) {
 	s.Expect(View{"db": "east/192.0.2.11 -> 192.0.2.11"})
 	east.problems("east", export.ReasonNotExposed, 0)
 
-	// A pod with a hostPort is exposed by it, if the controller may read pods, beside one that cannot be read.
+	// If the controller may read pods, a pod with a hostPort is exposed by it, even if another pod cannot be read.
 	east.SetNode("two", "192.0.2.12", true)
 	east.Put(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: pods}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
 ---

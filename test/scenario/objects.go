@@ -30,28 +30,28 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-// Objects are those of one namespace of a cluster, and what clients see of them. Its methods end the test if the API server
-// does not do what they ask for.
+// Objects reads and writes one namespace of a cluster, and sees what its clients see. Its methods end the test if a
+// request to the API server fails.
 type Objects struct {
 	Name string // of the cluster
 	// Kube, Dynamic and MCS have all rights.
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
 	MCS     mcs.Interface
-	// DNS is the one of the cluster, nil if none runs.
+	// DNS is the DNS of the cluster, nil if none runs.
 	DNS *answers.DNS
 
 	set       *Set
-	nodes     []string // that may be left
-	described bool     // it has ClusterProperties
-	// These are clients of the namespace.
+	nodes     []string // created by the scenario
+	described bool     // whether ClusterProperties were created
+	// The clients below are clients of the namespace.
 	services corev1client.ServiceInterface
 	slices   discoveryv1client.EndpointSliceInterface
 	exports  mcsclient.ServiceExportInterface
 	imports  mcsclient.ServiceImportInterface
 }
 
-// NewObjects returns those of a cluster that is on no bed.
+// NewObjects returns Objects for a cluster that does not belong to a bed.
 func NewObjects(t *testing.T, name, namespace string, config *rest.Config) *Objects {
 	return (&Set{T: t, namespace: namespace}).objects(name, config)
 }
@@ -75,7 +75,7 @@ func (s *Set) key(service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: service}
 }
 
-// Patch changes an object of the namespace by a merge patch.
+// Patch changes an object of the namespace with a merge patch.
 func (o *Objects) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
 	_, err := o.Dynamic.Resource(resource).Namespace(o.set.namespace).Patch(o.set.Context(), name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}, subresources...)
@@ -88,7 +88,7 @@ func (c *Cluster) CreateNamespace() {
 	c.namespaces = append(c.namespaces, c.set.namespace)
 }
 
-// DeleteNamespace deletes it and waits until it is gone.
+// DeleteNamespace deletes the namespace of the services, and waits until it is gone.
 func (c *Cluster) DeleteNamespace() {
 	namespaces := c.Kube.CoreV1().Namespaces()
 	c.set.must(namespaces.Delete(c.set.Context(), c.set.namespace, metav1.DeleteOptions{}))
@@ -100,8 +100,8 @@ func (c *Cluster) DeleteNamespace() {
 	})
 }
 
-// Export serves and exports services, each as name:address,address with a
-// cluster IP or name!address,address without. What exists is changed.
+// Export creates or changes Services and their exports: name:address,address has a cluster IP, and name!address,address
+// is headless.
 func (o *Objects) Export(services ...string) {
 	o.Serve(services...)
 	for _, each := range services {
@@ -109,7 +109,7 @@ func (o *Objects) Export(services ...string) {
 	}
 }
 
-// Serve is Export without ServiceExports.
+// Serve is like Export, but creates no ServiceExports.
 func (o *Objects) Serve(services ...string) {
 	for _, each := range services {
 		name := serviceIn(each)
@@ -126,7 +126,7 @@ func (o *Objects) Serve(services ...string) {
 
 func serviceIn(service string) string { return service[:strings.IndexAny(service, ":!")] }
 
-// PutService creates or changes a Service, whose spec is YAML on one line.
+// PutService creates or changes a Service. The spec is YAML on one line.
 func (o *Objects) PutService(name, spec string) {
 	o.Put("{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
@@ -136,13 +136,13 @@ func (o *Objects) PutExport(name, spec string) {
 	o.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
-// AnnotateExport creates or changes a ServiceExport with an annotation, whose value is YAML: null removes it.
+// AnnotateExport creates or changes a ServiceExport with an annotation. The value is YAML: null removes the annotation.
 func (o *Objects) AnnotateExport(name, key, value string) {
 	o.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
 }
 
-// SetEndpoints gives a Service endpoints, as the EndpointSlice controller does: they are ready, or terminate if ~ follows. After
-// @ is the node.
+// SetEndpoints sets the endpoints of a Service, as the EndpointSlice controller does. An endpoint is ready, or
+// terminating if ~ follows; @ precedes its node.
 func (o *Objects) SetEndpoints(service string, endpoints ...string) {
 	var texts []string
 	kind := "IPv4"
@@ -183,7 +183,7 @@ func (o *Objects) DeleteImport(service string, options metav1.DeleteOptions) {
 	o.set.must(ignoreNotFound(o.imports.Delete(o.set.Context(), service, options)))
 }
 
-// Import returns a ServiceImport that there is.
+// Import returns a ServiceImport that must exist.
 func (o *Objects) Import(service string) *v1beta1.ServiceImport {
 	imported, err := o.importOf(service)
 	o.set.must(err)
@@ -202,7 +202,7 @@ func (o *Objects) derivedOf(service string) (*corev1.Service, error) {
 	return o.services.Get(o.set.Context(), o.derived(service), metav1.GetOptions{})
 }
 
-// watchImports returns a watch of imports from a service's as it is now, until the scenario ends.
+// watchImports watches imports from the current version of a service's import, until the scenario ends.
 func (c *Cluster) watchImports(service string) watch.Interface {
 	watched, err := c.imports.Watch(c.set.Context(), metav1.ListOptions{ResourceVersion: c.Import(service).ResourceVersion})
 	c.set.must(err)
@@ -210,20 +210,20 @@ func (c *Cluster) watchImports(service string) watch.Interface {
 	return watched
 }
 
-// service returns a Service that there is.
+// service returns a Service that must exist.
 func (o *Objects) service(name string) *corev1.Service {
 	service, err := o.services.Get(o.set.Context(), name, metav1.GetOptions{})
 	o.set.must(err)
 	return service
 }
 
-// clusterScoped are the kinds that are in no namespace.
+// clusterScoped are the kinds without a namespace.
 var clusterScoped = map[string]bool{
 	"Node": true, "CustomResourceDefinition": true, "MutatingAdmissionPolicy": true,
 	"MutatingAdmissionPolicyBinding": true, "ClusterProperty": true, "Namespace": true,
 }
 
-// Put creates the objects of a YAML stream, or changes those that exist to have what it says.
+// Put creates the objects of a YAML stream, or changes the fields of existing ones to its values.
 func (o *Objects) Put(text string) {
 	o.set.must(o.put(o.set.Context(), text))
 }
@@ -253,7 +253,7 @@ func (o *Objects) put(ctx context.Context, text string) error {
 	return nil
 }
 
-// mcsResource is a resource of the Multi-Cluster Services API.
+// mcsResource returns a resource of the Multi-Cluster Services API.
 func mcsResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: v1beta1.GroupName, Version: "v1beta1", Resource: name}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// sameIP: the derived Service is deleted, while the controller runs and while it does not. It comes back with its IP, unless
-// another Service took that: then the name resolves to another one.
+// sameIP: the derived Service is deleted, while the controller runs and while it does not. It is recreated with its IP,
+// unless another Service took the IP: then the name resolves to a new IP.
 func sameIP(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
@@ -43,8 +43,8 @@ func sameIP(s *Set, east, west *Cluster) {
 	s.Expect(web(ofWest))
 }
 
-// deletions: whatever is deleted of an import is made again, and belongs to the
-// import that there is. What happened while no controller ran is no exception.
+// deletions: every deleted object of an import is recreated, and owned by the current import, even if it was deleted
+// while no controller ran.
 func deletions(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
@@ -60,14 +60,14 @@ func deletions(s *Set, east, west *Cluster) {
 	east.Stop()
 	east.DeleteImport("web", metav1.DeleteOptions{})
 	s.Expect(web(gone), east)
-	// The slices of the exporting cluster belong to the export.
+	// The slices of the exporting cluster are owned by the export.
 	west.DeleteImport("web", metav1.DeleteOptions{})
 	s.Expect(web(ofWest), west)
 	east.Start()
 	s.Expect(web(ofWest))
 }
 
-// replaceImport deletes an import, and waits until there is another one.
+// replaceImport deletes an import, and waits for a new one.
 func (c *Cluster) replaceImport(service string, remove func()) {
 	before := c.Import(service).UID
 	remove()
@@ -80,7 +80,7 @@ func (c *Cluster) replaceImport(service string, remove func()) {
 	})
 }
 
-// ownersDiffer says what does not belong to the import.
+// ownersDiffer returns an error if an object is not owned by the import.
 func (c *Cluster) ownersDiffer(service string) error {
 	owner := c.Import(service)
 	derived, err := c.derivedOf(service)
@@ -99,8 +99,8 @@ func (c *Cluster) ownersDiffer(service string) error {
 	return nil
 }
 
-// collectedWhileSilent deletes an import, with all that Kubernetes collects of
-// it, while a member is not heard: what the member contributed stays.
+// collectedWhileSilent deletes an import, with everything that Kubernetes garbage-collects, while a member is
+// unreachable: the member's contributions stay.
 func collectedWhileSilent(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
@@ -111,13 +111,13 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 	east.Start()
 	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "member", "west") }
 	unseen()
-	s.LeaseSays(p, "stale") // so that the view depends on no time
+	s.LeaseSays(p, "stale") // so that the view does not depend on time
 	for _, policy := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground,
 	} {
 		east.replaceImport("web", func() {
 			east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: &policy})
-			if policy == metav1.DeletePropagationBackground { // as the garbage collector if it is the quicker one
+			if policy == metav1.DeletePropagationBackground { // as if the garbage collector is faster than the controller
 				s.must(east.slices.DeleteCollection(s.Context(), metav1.DeleteOptions{},
 					metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 			}
@@ -125,20 +125,20 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 		s.Expect(web("east/10.64.0.10 west/10.65.0.10~ -> VIP"), east)
 	}
 	unseen()
-	// What the member says counts as soon as it is heard.
+	// The member's changes apply as soon as it is reachable.
 	west.Withdraw("web")
 	s.Expect(web(ofEast), west)
 	s.restore(p)
 	s.Expect(web(ofEast))
-	// What was collected when it may be is not remembered.
+	// Endpoints that are garbage-collected after a withdrawal do not come back.
 	east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)})
 	east.Withdraw("web")
 	s.Quiet()
 	s.Expect(web(gone))
 }
 
-// othersObjects: what another made under the names that the controller needs is
-// left alone, said in an Event, and used when it goes.
+// othersObjects: objects of another writer with names that the controller needs are left alone, reported in an Event,
+// and the names are used once the objects are deleted.
 func othersObjects(s *Set, east, west *Cluster) {
 	east.Put(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, metadata: {name: web}, spec: {type: ClusterSetIP, ips: [192.0.2.1], ports: [{port: 1}]}}`)
 	imported := east.Import("web")
@@ -158,7 +158,7 @@ func othersObjects(s *Set, east, west *Cluster) {
 	east.DeleteService(other.Name)
 	s.Expect(View{"api": "west/10.65.0.11 -> VIP"})
 
-	// A slice of ours becomes another's, and Kubernetes alone may delete it.
+	// A slice of the controller gets another manager. Only Kubernetes may delete it.
 	slice := east.Slices("api")[0]
 	slice.Labels[export.LabelSliceManagedBy] = "another"
 	updated, err := east.slices.Update(s.Context(), &slice, metav1.UpdateOptions{})
@@ -172,8 +172,8 @@ func othersObjects(s *Set, east, west *Cluster) {
 	}
 }
 
-// heldSlice: a finalizer of somebody else holds the slice of an export that is withdrawn. It contributes nothing, also once
-// the member is silent. Exported again, the service waits, and says so.
+// heldSlice: another component's finalizer keeps the slice of a withdrawn export. It contributes nothing, even after
+// the member has become stale. If the service is exported again, the export waits, and reports why.
 func heldSlice(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
@@ -206,8 +206,8 @@ func heldSlice(s *Set, east, west *Cluster) {
 	hold("null")
 }
 
-// unreadable: the schema accepts "t" in a time, and Go does not. Neither a
-// controller that runs nor one that starts is stopped by that.
+// unreadable: the schema accepts "t" in a time, but Go does not. Such an object stops neither a running controller nor
+// a starting one.
 func unreadable(s *Set, east, _ *Cluster) {
 	spoil := func() {
 		for _, resource := range []string{"serviceexports", "serviceimports"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// cutOff: a member is unreachable in both directions, and goes on at home: it demotes all others, which takes nothing away
-// where its own endpoints are not ready.
+// cutOff: a member is unreachable in both directions, but keeps running. It demotes all other clusters, which takes no
+// endpoint away from services without a ready endpoint of its own.
 func cutOff(s *Set, east, west, north *Cluster) {
 	ways := []Pair{{east, west}, {north, west}, {west, east}, {west, north}}
 	s.cut(ways...)
@@ -30,8 +30,8 @@ func cutOff(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// changesMeanwhile: what a member withdraws, exports and moves while its reader
-// cannot hear it arrives when the link is restored, and not before.
+// changesMeanwhile: a member's withdrawals, exports and changes while its reader gets nothing from it arrive when the
+// link is restored, and not before.
 func changesMeanwhile(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	s.Cut("east", "west", network.FromServer)
@@ -49,9 +49,9 @@ func changesMeanwhile(s *Set, east, west, _ *Cluster) {
 	s.Expect(seen.With("late", gone))
 }
 
-// nobodyHeard: if all members are silent at once, the fault is more likely here. All are demoted, and so none: no
-// endpoint goes but to one that is ready. That holds across restarts, and no member is gone by it. One that is silent alone
-// is removed after a time if the operator asks for it.
+// nobodyHeard: if no member is reachable, the fault is more likely local. Demoting all of them has no effect: traffic
+// moves only to ready endpoints. That also holds across restarts, and no member becomes gone. A single unreachable
+// member is removed after GoneAfter.
 func nobodyHeard(s *Set, east, west, north *Cluster) {
 	stay := sync.OnceFunc(s.answersStay())
 	defer stay()
@@ -60,7 +60,7 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	east.Restart()
 	s.Judged(p, "Heard")
 	s.Judged(other, "Heard")
-	s.silence(p, other) // one before the other, by as much as their heartbeats are apart
+	s.silence(p, other) // after the first, by as much as their heartbeats are apart
 	s.Expect(healthy)
 	s.Holds(4*time.Minute, healthy, east)
 	s.LeaseSays(p, "stale")
@@ -85,11 +85,11 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// flaps: a member that failed is believed at once twice, and the third time only
-// after a minute. A restart begins to count anew.
+// flaps: a member that failed is fresh at once the first two times, and the third time only after a minute. A restart
+// resets the count.
 func flaps(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
-	// One that is first heard late counts as one that failed.
+	// A member whose first heartbeat is late counts as failed.
 	east.Restart()
 	s.Judged(p, "Heard")
 	s.Judged(Pair{east, north}, "Heard")
@@ -112,8 +112,8 @@ func flaps(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// wrongClocks: clocks differ and jump while controllers are stopped. Silence is
-// noticed all the same, and survives another restart.
+// wrongClocks: clocks differ and jump while controllers are stopped. An unreachable member is still detected, and stays
+// stale across another restart.
 func wrongClocks(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	for _, jump := range []time.Duration{-10 * time.Minute, 20 * time.Minute} {
@@ -139,7 +139,7 @@ func wrongClocks(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// silent is the silence of a member that is cut off, and stopped that of one whose controller stops.
+// silent cuts a member off; stopped stops the controller of a member.
 var (
 	silent = Silence(
 		func(s *Set) { s.cut(s.Pair("east", "west")) }, func(s *Set) { s.restore(s.Pair("east", "west")) })
@@ -147,14 +147,14 @@ var (
 		func(s *Set) { s.Cluster("west").Stop() }, func(s *Set) { s.Cluster("west").Start() })
 )
 
-// Silence is a scenario in which a fault makes west silent for east. Nothing of it is removed. It is demoted after 30 s
-// and not before, changes of others apply at once, also after a restart of its reader, and all is as before when it is
-// heard again. Nothing is asked of west meanwhile.
+// Silence is a scenario in which a fault ends the heartbeats of west in east. No endpoint of west is removed. West is
+// demoted after 30 s and not before. Changes of other clusters apply at once, even after a restart of east. When the
+// heartbeats are back, so is the view. In the meantime, the test asks west for nothing.
 func Silence(begin, heal func(*Set)) Scenario {
 	return Scenario{"", three, steady(func(s *Set, east, west, north *Cluster) {
 		p := Pair{east, west}
 		heal := sync.OnceFunc(func() { heal(s) })
-		defer heal() // the clusters may be shared
+		defer heal() // later scenarios may reuse the clusters
 		begin(s)
 		s.Holds(18*time.Second, healthy, east)
 		s.Judged(p, "Silent")
@@ -166,7 +166,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		east.Export("own!10.64.0.7")
 		others := View{"late": "north/10.66.0.7 -> 10.66.0.7", "own": "east/10.64.0.7 -> 10.64.0.7"}
 		s.Holds(6*time.Second, westDemoted, east)
-		if s.Rate() == 1 { // a member that does not answer delays none of the others
+		if s.Rate() == 1 { // an unreachable member does not delay the others
 			s.must(east.differs(others))
 		}
 		s.Expect(others, east)
@@ -183,7 +183,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 	})}
 }
 
-// NoSilence is one in which a fault does not make west silent for east.
+// NoSilence is a scenario in which a fault must not end the heartbeats of west in east.
 func NoSilence(begin, heal func(*Set)) Scenario {
 	return Scenario{"", three, steady(func(s *Set, east, west, _ *Cluster) {
 		begin(s)

@@ -21,7 +21,7 @@ var definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// deleteCRDs deletes those of these resources, and with them all objects.
+// deleteCRDs deletes the CRDs of the resources, and with them all objects.
 func (c *Cluster) deleteCRDs(resources ...string) {
 	for _, each := range resources {
 		c.set.must(
@@ -39,12 +39,12 @@ func (c *Cluster) deleteCRDs(resources ...string) {
 	}
 }
 
-// createCRDs creates all.
+// createCRDs creates all CRDs.
 func (c *Cluster) createCRDs() {
 	c.putCRDs("v1beta1", clusterset.CRDs)
 }
 
-// putCRDs creates or changes all, and waits until a version is served.
+// putCRDs creates or changes all CRDs, and waits until a version is served.
 func (c *Cluster) putCRDs(version, text string) {
 	c.set.Eventually("CRDs", func() error { return c.put(c.set.Context(), text) })
 	for _, each := range []string{"serviceexports", "serviceimports"} {
@@ -56,13 +56,13 @@ func (c *Cluster) putCRDs(version, text string) {
 	}
 }
 
-// crds2020 serve v1alpha1 alone, and keep less.
+// crds2020 serves only v1alpha1, with fewer fields.
 //
 //go:embed testdata/crds-2020.yaml
 var crds2020 string
 
-// upgrade follows the CRDs of a cluster: none, those of 2020, those of today. The upgrade takes nothing from anybody at
-// any moment.
+// upgrade: a cluster has no CRDs, then the CRDs of 2020, then the current ones. Endpoints are complete at every moment
+// of the upgrade.
 func upgrade(s *Set, west, dual *Cluster) {
 	const served = "clusterset_controller_mcs_api_served"
 	dual.Stop()
@@ -102,7 +102,7 @@ func upgrade(s *Set, west, dual *Cluster) {
 	s.Quiet(dual)
 }
 
-// differs2020 says what is not as wanted of an import in the form that v1alpha1 had: one IP, no conditions.
+// differs2020 returns an error if an import differs in the fields that v1alpha1 had: one IP, no conditions.
 func (c *Cluster) differs2020(service, want string) error {
 	imported, err := c.Dynamic.Resource(mcsResource("serviceimports").GroupResource().WithVersion("v1alpha1")).
 		Namespace(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
@@ -120,8 +120,8 @@ func (c *Cluster) differs2020(service, want string) error {
 	return nil
 }
 
-// removal: an administrator removes what services depend on. That is a decision
-// and not a silence: everything follows, and comes back.
+// removal: an administrator removes objects on which services depend. Unlike lost contact, that is intended: all
+// clusters follow, and recover when the objects are back.
 func removal(s *Set, east, west, north *Cluster) {
 	const stopped = "clusterset_controller_heartbeat_stopped"
 	west.deleteCRDs("serviceexports", "serviceimports")
@@ -141,7 +141,7 @@ func removal(s *Set, east, west, north *Cluster) {
 	exportAll(west)
 	s.Expect(healthy)
 
-	// The others do not notice that a reader has none.
+	// A reader without CRDs does not affect other clusters.
 	east.deleteCRDs("serviceexports", "serviceimports")
 	s.Except(east, nothing, healthy)
 	west.SetEndpoints("lone", "10.65.0.9")

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// properties are the ClusterProperties of KEP-2149, which about defines.
+// properties are the ClusterProperties of KEP-2149.
 var properties = schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1beta1", Resource: "clusterproperties"}
 
 const about = `
@@ -50,12 +50,12 @@ func (o *Objects) Describe(name, value string) {
 	})
 }
 
-// Choose sets the clusters that an export is for; null is all.
+// Choose sets the clusters that may import a service; null means all.
 func (c *Cluster) Choose(service, clusters string) {
 	c.AnnotateExport(service, export.AnnotationClusters, clusters)
 }
 
-// chosenClusters: an export is narrowed and widened, and the properties of its readers change, also while it is silent.
+// chosenClusters: an export is narrowed and widened, and its readers' properties change, even while its cluster is unreachable.
 func chosenClusters(s *Set) {
 	east, west, north := s.clusters[0], s.clusters[1], s.clusters[2]
 	const none = gone + " [Conflict=NoConflicts Ready=Failed Valid=InvalidClusters]"
@@ -73,20 +73,20 @@ func chosenClusters(s *Set) {
 	west.Choose("web", "region in (us)")
 	s.Except(east, web(gone), web(ofWest))
 	west.ExpectReach("web", "ChosenClusters: The export is for north.")
-	// The others take part in the same name all the same.
+	// Other clusters can still export the same name.
 	east.Export("web:10.64.0.10")
 	s.Except(east, web(ofEast), web(ofBoth))
 	east.Choose("web", "nobody")
 	s.Except(east, web(ofEast), web(ofWest))
 	east.Withdraw("web")
 	s.Except(east, web(gone), web(ofWest))
-	// It is chosen by what it is now.
+	// The current properties decide.
 	north.Describe("region", "asia")
 	s.Except(west, web(ofWest), web(gone))
 	west.ExpectReach("web", `NoCluster: The cluster selector "region in (us)" selects no member.`)
 	east.Describe("region", "us")
 	s.Except(north, web(gone), web(ofWest))
-	// An export whose Service is replaced keeps its import where it is chosen.
+	// If the Service of an export is replaced, clusters that may import it keep their import.
 	ips := east.IPs("web")
 	west.DeleteService("web")
 	s.Expect(web("-> VIP (Pending)"), east)
@@ -94,7 +94,7 @@ func chosenClusters(s *Set) {
 	west.Serve("web:10.65.0.10")
 	s.Except(north, web(gone), web(ofWest))
 	east.IPs("web", ips...)
-	// An invalid selector chooses no cluster.
+	// An invalid selector matches no cluster.
 	west.Choose("web", "same(region)")
 	s.Except(west, web(none), web(gone))
 	west.ExpectReach("web", "")
@@ -119,12 +119,12 @@ func chosenClusters(s *Set) {
 	west.ExpectReach("web", "")
 }
 
-// ExpectReach waits until a ServiceExport has the condition Reach with this reason and message, or without a text none.
+// ExpectReach waits until a ServiceExport has the condition Reach with this reason and message; empty means no condition.
 func (c *Cluster) ExpectReach(service, want string) {
 	c.set.Becomes("Reach of "+service, want, func() (string, error) { return c.exportCondition(service, reconciler.ConditionReach), nil })
 }
 
-// exportCondition returns the reason and the message of a condition of a ServiceExport, which may have none of the type.
+// exportCondition returns the reason and the message of a condition of a ServiceExport, or an empty text.
 func (c *Cluster) exportCondition(service, condition string) string {
 	exported, err := c.exportOf(service)
 	c.set.must(err)
@@ -134,7 +134,7 @@ func (c *Cluster) exportCondition(service, condition string) string {
 	return ""
 }
 
-// refusedContributions: importers limit what members contribute, each for itself.
+// refusedContributions: each importing cluster limits the contributions of members for itself.
 func refusedContributions(s *Set) {
 	east, west, north := s.clusters[0], s.clusters[1], s.clusters[2]
 	p := Pair{east, west}
@@ -146,7 +146,7 @@ func refusedContributions(s *Set) {
 	s.Expect(all)
 	s.Annotate(p, scope.AcceptAnnotation, "other, "+s.namespace+"/d?")
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
-	// A typing error changes nothing, also across a restart.
+	// A typo changes nothing, even across a restart.
 	s.Annotate(p, scope.AcceptAnnotation, "Other")
 	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
@@ -156,7 +156,7 @@ func refusedContributions(s *Set) {
 	s.Judged(p, "Heard")
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 
-	// What a silent member contributed before ends, too, and does not come back with a restart.
+	// Contributions of an unreachable member end, too, and do not come back after a restart.
 	s.silence(p)
 	s.Annotate(p, scope.AcceptAnnotation, "other")
 	s.Except(east, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, all)
@@ -167,7 +167,7 @@ func refusedContributions(s *Set) {
 	s.Annotate(p, scope.AcceptAnnotation, "")
 	s.Expect(all)
 
-	// Nothing is accepted but what opts in.
+	// Only namespaces and members that opt in are accepted.
 	east.Options.Accept = []string{}
 	east.Restart()
 	s.Except(east, View{"web": gone, "db": gone}, all)
@@ -180,12 +180,12 @@ func refusedContributions(s *Set) {
 	east.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s: null}}}", s.namespace,
 		scope.AcceptLabel))
 	s.Except(east, View{"web": gone, "db": gone}, all)
-	// Its own exports are its own.
+	// The cluster's own exports are always accepted.
 	east.Export("web:10.64.0.10")
 	s.Except(east, View{"web": ofEast, "db": gone}, all.With("web", "east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
 }
 
-// otherSet: a member that names another set is quarantined, and so is one that joins; a cluster that names none is not.
+// otherSet: a member of another cluster set is quarantined, even if it has just joined; a cluster without a set name is not.
 func otherSet(s *Set, east, west *Cluster) {
 	p, back := Pair{east, west}, Pair{west, east}
 	const name = "clusterset.k8s.io"
@@ -205,7 +205,7 @@ func otherSet(s *Set, east, west *Cluster) {
 	s.Judged(p, "OtherClusterSet")
 	s.Holds(15*time.Second, kept, east)
 
-	// A member that joins contributes nothing.
+	// A member that has just joined contributes nothing.
 	s.Leave(p)
 	s.Expect(View{"web": gone, "db": gone}, east)
 	s.LeaseSays(p, "")

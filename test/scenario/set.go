@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario has what is asserted of whole cluster sets, written once for two beds: simulated clusters on virtual
-// time (test/sim), and real control planes (test/controller), where time runs faster than it is.
+// Package scenario has tests of whole cluster sets, written once for two beds: simulated clusters on virtual time
+// (test/sim), and real control planes with accelerated clocks (test/controller).
 //
-// A scenario changes objects, breaks links and stops controllers through Set and
-// Cluster, and states what clients of each cluster see of each service: a View.
+// A scenario changes objects, breaks links and stops controllers through Set and Cluster. It states what clients of
+// each cluster must see of each service as a View.
 package scenario
 
 import (
@@ -32,47 +32,47 @@ import (
 // system is the namespace of the controllers.
 const system = member.DefaultNamespace
 
-// A Bed is what the clusters of a scenario run on.
+// A Bed runs the clusters of a scenario.
 type Bed interface {
-	// Platforms returns clusters of these names, or ends the test. They have the
-	// CRDs, the namespace of the controllers and nothing of other scenarios.
+	// Platforms returns clusters with these names, or ends the test. They have the CRDs, the namespace of the
+	// controllers, and no objects of other scenarios.
 	Platforms(t *testing.T, names []string) []Platform
-	// Pass lets time pass for the controllers.
+	// Pass advances the controllers' time.
 	Pass(time.Duration)
-	// Rate is how much faster than the real time this time is.
+	// Rate is the speed of the controllers' time, relative to real time.
 	Rate() int
-	// Cut lets nothing through from now on between the reader and the API server
-	// of the source. What is sent over an open connection waits.
+	// Cut blocks a direction between the reader and the API server of the source. Data sent over open connections
+	// waits.
 	Cut(reader, source string, direction network.Direction)
-	// Restore undoes Cut; what waited arrives.
+	// Restore undoes Cut; waiting data arrives.
 	Restore(reader, source string)
-	// Reset ends the connections; what waited is lost.
+	// Reset ends the connections; waiting data is lost.
 	Reset(reader, source string)
-	// Through returns a kubeconfig with which the reader reads the source through the gateway, until the test ends.
+	// Through returns a kubeconfig with which the reader reads the source through the gateway. It is valid until the test ends.
 	Through(t *testing.T, reader, source string, gateway *Gateway) []byte
 }
 
-// A Platform is what a bed has of a cluster.
+// A Platform is a bed's part of a cluster.
 type Platform struct {
-	// Admin has all rights, Controller those of the controller, and DNS at least those of CoreDNS.
+	// Admin has all rights, Controller the rights of the controller, and DNS at least the rights of CoreDNS.
 	Admin, Controller, DNS *rest.Config
-	// Options are further ones of the controller.
+	// Options are additional options of the controller.
 	Options controller.Options
-	// Credential returns a new kubeconfig with which a reader may read the cluster over the link between them.
+	// Credential returns a new kubeconfig with which a reader reads the cluster over the link between them.
 	Credential func(reader string) []byte
-	// Namespace is for the services of the scenario.
+	// Namespace is the namespace of the scenario's services.
 	Namespace string
 }
 
-// A Scenario is a function of clusters that are joined and whose controllers and DNS run.
+// A Scenario is a function on joined clusters with running controllers and DNS.
 type Scenario struct {
 	Name string
-	// Clusters are the names. "dual" has IPv4 and IPv6, all others IPv4.
+	// Clusters are the names of the clusters. "dual" is dual-stack, all others have IPv4 only.
 	Clusters []string
 	Run      func(*Set)
 }
 
-// A Set is the clusters of a running scenario.
+// A Set has the clusters of a running scenario.
 type Set struct {
 	*testing.T
 	Bed
@@ -80,7 +80,7 @@ type Set struct {
 	namespace string
 }
 
-// NewSet returns clusters on a bed, with the namespace of the services, that are not joined and in which nothing runs yet.
+// NewSet returns clusters on a bed, with a namespace for services. The clusters are not joined, and nothing runs in them yet.
 func NewSet(t *testing.T, bed Bed, names []string) *Set {
 	set := &Set{T: t, Bed: bed}
 	for i, platform := range bed.Platforms(t, names) {
@@ -102,18 +102,18 @@ func (s *Set) Start() {
 	}
 }
 
-// Stop ends all processes.
+// Stop stops all processes.
 func (s *Set) Stop() {
 	for _, c := range s.clusters {
 		c.Stop()
 		for _, each := range c.processes {
-			each.Kill() // one that the scenario left
+			each.Kill() // a replica that the scenario did not stop
 		}
 		c.StopDNS()
 	}
 }
 
-// On runs the scenario on clusters of its names in which nothing runs yet, nor when it returns.
+// On runs the scenario on clusters with its names. Nothing may run in them before, and nothing runs in them after.
 func (s Scenario) On(set *Set) {
 	defer set.end()
 	set.Start()
@@ -123,8 +123,8 @@ func (s Scenario) On(set *Set) {
 	}
 }
 
-// rests asserts that controllers which look at everything anew write nothing: what
-// they wrote before is what they decide.
+// rests asserts that restarted controllers, which reconcile everything, write nothing: the decisions are the same as
+// before.
 func (s *Set) rests(clusters ...*Cluster) {
 	s.Helper()
 	s.Quiet(clusters...)
@@ -150,7 +150,7 @@ func (s *Set) end() {
 	}
 }
 
-// clean removes what may be left of a scenario.
+// clean removes the remaining objects of a scenario.
 func (s *Set) clean(c *Cluster) error {
 	ctx, all := context.Background(), metav1.DeleteOptions{}
 	var problems []error
@@ -170,10 +170,10 @@ func (s *Set) clean(c *Cluster) error {
 	)...)
 }
 
-// Clusters are all, in the order of the scenario.
+// Clusters returns all clusters, in the order of the scenario.
 func (s *Set) Clusters() []*Cluster { return s.clusters }
 
-// Cluster returns the cluster of a name.
+// Cluster returns the cluster with this name.
 func (s *Set) Cluster(name string) *Cluster {
 	for _, c := range s.clusters {
 		if c.Name == name {
@@ -186,7 +186,7 @@ func (s *Set) Cluster(name string) *Cluster {
 // A Pair is a controller and a member that it reads.
 type Pair struct{ Reader, Source *Cluster }
 
-// Pairs are all.
+// Pairs returns all pairs.
 func (s *Set) Pairs() (pairs []Pair) {
 	for _, reader := range s.clusters {
 		for _, source := range s.clusters {
@@ -198,7 +198,7 @@ func (s *Set) Pairs() (pairs []Pair) {
 	return pairs
 }
 
-// Pair returns that of two names.
+// Pair returns the pair with these names.
 func (s *Set) Pair(reader, source string) Pair { return Pair{s.Cluster(reader), s.Cluster(source)} }
 
 func (p Pair) secret() string { return "member-" + p.Source.Name }
@@ -208,12 +208,12 @@ func (s *Set) Join(p Pair) {
 	p.Reader.PutSecret(p.secret(), p.Source.Name, p.Source.platform.Credential(p.Reader.Name))
 }
 
-// Leave ends that.
+// Leave undoes Join.
 func (s *Set) Leave(p Pair) {
 	s.must(p.Reader.Kube.CoreV1().Secrets(system).Delete(s.Context(), p.secret(), metav1.DeleteOptions{}))
 }
 
-// everywhere are the ranges of a member that only probes need.
+// everywhere allows all addresses of a member. Only probes need it.
 const everywhere = "0.0.0.0/0,::/0"
 
 // PutSecret creates or changes the Secret of a member.
@@ -225,13 +225,13 @@ func (o *Objects) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
 	return secret
 }
 
-// edit changes the Secret with which a reader reads its member by a merge patch.
+// edit changes the Secret with which a reader reads its member, with a merge patch.
 func (s *Set) edit(p Pair, patch string) {
 	_, err := p.Reader.Kube.CoreV1().Secrets(system).Patch(s.Context(), p.secret(), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 
-// Annotate sets an annotation on that Secret, and removes it if the value is empty.
+// Annotate sets an annotation on this Secret, or removes it if the value is empty.
 func (s *Set) Annotate(p Pair, key, value string) {
 	text := "null"
 	if value != "" {
@@ -240,10 +240,10 @@ func (s *Set) Annotate(p Pair, key, value string) {
 	s.edit(p, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, text))
 }
 
-// patience is how much time of the bed a state may take.
+// patience is the longest wait for a state, in the bed's time.
 const patience = 10 * time.Minute
 
-// Eventually waits until check is nil.
+// Eventually waits until check returns nil.
 func (s *Set) Eventually(what string, check func() error) {
 	s.Helper()
 	pause := 200 * time.Millisecond
@@ -260,7 +260,7 @@ func (s *Set) Eventually(what string, check func() error) {
 	}
 }
 
-// Becomes waits until a text is as wanted.
+// Becomes waits until a text has the wanted value.
 func (s *Set) Becomes(what, want string, text func() (string, error)) {
 	s.Eventually(what, func() error {
 		got, err := text()

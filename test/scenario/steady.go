@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// steady is a fault through which DNS answers for all services.
+// steady is a fault scenario in which DNS always has answers for all services.
 func steady(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 	return fault(func(s *Set, east, west, north *Cluster) {
 		defer s.answersStay()()
@@ -15,11 +15,11 @@ func steady(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 	})
 }
 
-// podAddresses is an answer with addresses that west and north export.
+// podAddresses matches an answer that consists of pods of west and north.
 var podAddresses = regexp.MustCompile(`^(10\.6[56]\.[\d.]+ ?)+$`)
 
-// answersStay asserts, until the returned function is called, that DNS answers in all clusters for the services of
-// healthy: with the same VIP as now, or with addresses that are exported.
+// answersStay asserts, until the returned function is called, that DNS in all clusters answers for the services of
+// healthy: with the current VIP, or with addresses that are exported.
 func (s *Set) answersStay() (stop func()) {
 	before, wrong := map[string]string{}, map[string]bool{}
 	look := func(check func(question, answer string)) {

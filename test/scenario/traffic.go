@@ -11,7 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Ask has all exports of a service in all clusters ask for this, too, by annotation; empty for nothing at all.
+// Ask sets an annotation on all exports of a service in all clusters; an empty annotation removes all settings.
 func (s *Set) Ask(service, annotation, value string) {
 	for _, c := range s.clusters {
 		_, err := c.exportOf(service)
@@ -26,8 +26,8 @@ func (s *Set) Ask(service, annotation, value string) {
 	}
 }
 
-// traffic: endpoints are used by tiers and weights, of all clusters the same, and SRV answers of a headless import have all
-// tiers and fine shares. Random schedules have all kinds of both, and clusters that are overloaded.
+// traffic: endpoints are used by tiers and weights, the same ones in all clusters, and SRV answers of a headless import
+// list all tiers and exact shares. Random schedules combine both, and have overloaded clusters.
 func traffic(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 	for _, service := range []string{"web", "db"} {
@@ -45,7 +45,7 @@ func traffic(s *Set, east, west, north *Cluster) {
 	s.Expect(ordered)
 	s.rests(east)
 
-	// What is silent comes after all that is not, and is not listed.
+	// Endpoints of a stale member come last, and are not listed.
 	p := Pair{east, north}
 	s.silence(p)
 	s.Except(east, healthy.With(
@@ -57,13 +57,13 @@ func traffic(s *Set, east, west, north *Cluster) {
 	s.Expect(ordered)
 	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
 
-	// The order is seen from each cluster.
+	// local is a different cluster in each cluster.
 	s.Ask("web", export.AnnotationPrefer, "local > north > west")
 	s.Ask("db", "", "")
 	s.Expect(healthy.With("web", ordered["web"]), east)
-	s.Expect(healthy, west, north) // hints put each first at home, and the other is the next
+	s.Expect(healthy, west, north) // hints keep traffic in the local cluster, which is first
 
-	// Shares are of all endpoints; a cluster without a share comes after its tier.
+	// Shares are shares of all endpoints. Endpoints that a weight leaves out come after their tier.
 	for _, service := range []string{"web", "db"} {
 		west.SetEndpoints(service, "10.65.0.3", "10.65.0.4")
 		north.SetEndpoints(service, "10.66.0.3", "10.66.0.4", "10.66.0.5")
@@ -86,7 +86,7 @@ func traffic(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 }
 
-// border: what is in another region is not used and not answered, whatever happens inside.
+// border: endpoints outside of the allowed clusters are never used or answered, whatever happens inside.
 func border(s *Set, east, west, north *Cluster) {
 	for c, is := range map[*Cluster]string{east: "eu", north: "eu", west: "us"} {
 		c.Describe("region", is)
@@ -104,16 +104,16 @@ func border(s *Set, east, west, north *Cluster) {
 	s.Expect(empty, east, north)
 	east.Restart()
 	s.Holds(10*time.Second, empty, east)
-	exportAll(north) // exports ask for nothing: those of west are older
+	exportAll(north) // without settings: west's exports are older
 	s.Ask("web", export.AnnotationWithin, "same(region)")
 	s.Ask("db", export.AnnotationWithin, "same(region)")
 	s.Except(west, ofWest, ofNorth)
 
-	// What is silent inside is used, and nothing outside, also by a controller that starts meanwhile and knows the regions.
+	// A stale member inside is used, and nothing outside, even by a controller that starts in the meantime and knows the regions.
 	pairs := []Pair{{east, north}, {east, west}}
 	s.cut(pairs...)
 	for _, each := range pairs {
-		s.LeaseSays(each, "stale") // before that, the next leader would take it for the better of two
+		s.LeaseSays(each, "stale") // before that, the next leader could prefer one of them
 	}
 	s.Expect(ofNorth, east)
 	east.Restart()
@@ -121,13 +121,13 @@ func border(s *Set, east, west, north *Cluster) {
 	s.hear(pairs...)
 	s.Except(west, ofWest, ofNorth)
 
-	// Clusters move.
+	// The regions of clusters change.
 	west.Describe("region", "eu")
 	s.Expect(healthy)
 	north.Describe("region", "us")
 	s.Except(north, ofNorth, ofWest)
 
-	// A border that is not valid admits the local cluster alone.
+	// If the value is invalid, only the local cluster is allowed.
 	s.Ask("web", export.AnnotationWithin, "one two")
 	s.Expect(ofWest.With("web", "north/10.66.0.1- west/10.65.0.1- -> VIP"), east)
 	for _, service := range []string{"web", "db", "lone"} {
@@ -136,11 +136,11 @@ func border(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// borderLifted: while a border keeps clients from a member, its copies keep what is known of it. If the border is lifted
-// while the member is silent or its exports are held, its endpoints are used again, also by a new controller.
+// borderLifted: while allowed clusters exclude a member, its copies stay. If the restriction is removed while the
+// member is stale or quarantined, its endpoints are used again, even by a new controller.
 func borderLifted(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
-	east.Export("web:") // the older one, which decides
+	east.Export("web:") // the older export, which decides
 	s.Pass(2 * time.Second)
 	for _, lose := range []func(){
 		func() {
@@ -149,7 +149,7 @@ func borderLifted(s *Set, east, west *Cluster) {
 		},
 		func() {
 			east.Stop()
-			west.Withdraw("web") // its only one
+			west.Withdraw("web") // its only export
 			east.Start()
 			s.Judged(p, "ExportsLost")
 		},
@@ -167,10 +167,10 @@ func borderLifted(s *Set, east, west *Cluster) {
 	}
 }
 
-// Shares are how many ready endpoints of clusters an import has.
+// Shares are the numbers of ready endpoints of an import, by cluster.
 type Shares map[string]int
 
-// ExpectShares waits until clusters, or all, have these, and the same endpoints are ready in all of them.
+// ExpectShares waits until clusters, or all, have these shares, with the same ready endpoints in all of them.
 func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
 	in = s.or(in)
 	s.Eventually("shares of "+service, func() error {
@@ -200,7 +200,7 @@ func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
 	})
 }
 
-// ExpectSRV waits until DNS in clusters, or all, answers these SRV records of a service.
+// ExpectSRV waits until DNS in clusters, or all, answers a query for a service with these SRV records.
 func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
 	for _, c := range s.or(in) {
 		s.Becomes("SRV records of "+service+" in "+c.Name, want, func() (string, error) { return c.DNS.SRV(service, s.namespace), nil })

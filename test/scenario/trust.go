@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// exportsLost: if most exports of a member are gone in one list, they are kept
-// until they are back or an administrator confirms it.
+// exportsLost: if a list lacks most exports of a member, the imports are kept until the exports are back or an
+// administrator confirms the loss.
 func exportsLost(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	left := healthy.With("solo", gone, "db", "north/10.66.0.3 -> 10.66.0.3", "lone", gone)
@@ -33,28 +33,28 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 
 	lose()
 	s.Holds(time.Minute, westDemoted, east)
-	// What to confirm is a time, and the last of the message: the newest is the greatest.
+	// The value to confirm is a time at the end of the message. The newest Event has the greatest one.
 	_, token, _ := strings.Cut(east.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined), " of this Secret is ")
 	s.Annotate(p, memberstate.AnnotationConfirm, token)
 	s.Judged(p, "Heard")
 	s.Expect(left)
 }
 
-// uid is that of a cluster's namespace kube-system.
+// uid returns the UID of a cluster's namespace kube-system.
 func (s *Set) uid(c *Cluster) string {
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(s.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	s.must(err)
 	return string(namespace.UID)
 }
 
-// rebuilt: west is lost, and an empty API server gets its id. East and north get the new credential, and keep what they know
-// until an administrator confirms it or it stayed a while. Then the old one is back.
+// rebuilt: west is lost, and an empty API server gets its id. East and north get the new credential, and keep the old
+// imports until an administrator confirms the change or enough time has passed. Then the old west is back.
 func rebuilt(s *Set) {
 	east, west, north, again := s.clusters[0], s.clusters[1], s.clusters[2], s.clusters[3]
 	for _, c := range s.clusters {
 		c.Stop()
 	}
-	// It may have renewed its heartbeat before it was stopped, with the id that it had.
+	// Before it was stopped, it may have sent a heartbeat with its former id.
 	again.DeleteLease(member.HeartbeatLease)
 	again.Options.Cluster = "west"
 	for _, each := range s.Pairs() {
@@ -86,7 +86,7 @@ func rebuilt(s *Set) {
 	s.Judged(p, "Heard")
 	after := westGone.With("solo", "west/10.65.9.2 -> VIP")
 	s.Expect(after, east)
-	s.Holds(time.Minute, westDemoted, north) // it was not asked
+	s.Holds(time.Minute, westDemoted, north) // north's administrator did not confirm
 	s.Judged(other, "Heard")
 	s.Expect(after, north)
 
@@ -114,7 +114,7 @@ func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lea
 	})
 }
 
-// leases: those of a member and of the heartbeat are edited and deleted by hand. That decides nothing for long.
+// leases: the Leases of a member and of the heartbeat are edited and deleted by hand. That has no lasting effect.
 func leases(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	name := memberstate.LeasePrefix + "west"
@@ -127,7 +127,7 @@ func leases(s *Set, east, west, _ *Cluster) {
 	east.DeleteLease(name)
 	s.LeaseSays(p, "fresh")
 	s.Expect(healthy)
-	// A successor believes it until it hears the member.
+	// The next controller uses the state in the Lease until it gets a heartbeat.
 	east.Stop()
 	s.editLease(east, name, func(lease *coordinationv1.Lease) {
 		lease.Annotations[memberstate.StateAnnotation] = "stale"
@@ -147,7 +147,7 @@ func leases(s *Set, east, west, _ *Cluster) {
 	s.Judged(p, "Heard")
 }
 
-// leaderLease: the Lease of a leader gets another holder. The leader stops, and leads again when the Lease is free.
+// leaderLease: the leader Lease gets another holder. The leader stops, and leads again when the Lease is free.
 func leaderLease(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	west.Options.LeaderElection, west.Options.Identity = true, "first"

@@ -20,10 +20,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-// A View is what is to be seen in a cluster, by service, as See has it.
+// A View is the expected result of See for each service.
 type View map[string]string
 
-// With is the view with other texts: a service and its text, and so on.
+// With returns the view with changes: pairs of a service and its text.
 func (v View) With(changes ...string) View {
 	changed := maps.Clone(v)
 	for i := 0; i < len(changes); i += 2 {
@@ -32,18 +32,18 @@ func (v View) With(changes ...string) View {
 	return changed
 }
 
-// gone is a service of which nothing is imported.
+// gone is the text of a service without an import.
 const gone = "none -> NXDOMAIN"
 
 // See returns what clients of a cluster see of a service, as text:
 //
 //	east/10.64.0.1 west/10.65.0.1~ -> VIP (Forbidden) [Valid=NoService], but …
 //
-// First the endpoints of the imported slices, sorted; ~ is not ready but serving and terminating, and - is one that nobody
-// uses: it is not ready, or outside of a border. "none" means that there is no ServiceImport. Then what DNS answers for A
-// records; VIP is the IP of the import. Then the reason of the import's condition Ready unless it is true, and conditions
-// of the ServiceExport, if there is one, that are not as they should be. At last, what does not fit among the objects: IPs,
-// derived Service, clusters.
+// First come the endpoints of the imported slices, sorted; ~ means not ready, but serving and terminating, and - means
+// not used by any client: not ready, or outside of the allowed clusters. "none" means that there is no ServiceImport.
+// Next is the DNS answer for A records; VIP means the IP of the import. Next are the reason of the import's condition
+// Ready unless it is true, and conditions of the ServiceExport, if there is one, that are not as they should be.
+// Finally, inconsistencies among the objects: IPs, derived Service, clusters.
 func (o *Objects) See(service string) string {
 	s := o.set
 	var wrong []string
@@ -100,8 +100,8 @@ func (o *Objects) See(service string) string {
 	return strings.TrimPrefix(text, " ")
 }
 
-// endpoints returns those of the imported slices of a service, and the clusters
-// that have slices with endpoints, and none but slices without.
+// endpoints returns the endpoints of a service's imported slices, the clusters with endpoints, and the clusters whose
+// slices have none.
 func (o *Objects) endpoints(service string) (texts, sources, empty []string) {
 	imported := o.Slices(service)
 	for _, slice := range imported {
@@ -126,7 +126,7 @@ func (o *Objects) Slices(service string) []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
-// conditions are those of a ServiceExport, as Type=Reason; empty if there is none.
+// conditions returns the conditions of a ServiceExport, as Type=Reason; empty if there is no export.
 func (o *Objects) conditions(service string) string {
 	exported, err := o.exportOf(service)
 	if err != nil {
@@ -149,7 +149,7 @@ func (o *Objects) conditions(service string) string {
 	return strings.Join(texts, " ")
 }
 
-// differs says what is not as the view has it.
+// differs returns an error if the cluster does not match the view.
 func (c *Cluster) differs(want View) error {
 	var wrong []error
 	for _, service := range slices.Sorted(maps.Keys(want)) {
@@ -160,7 +160,7 @@ func (c *Cluster) differs(want View) error {
 	return errors.Join(wrong...)
 }
 
-// or returns the clusters, all if none is named.
+// or returns the clusters, or all clusters if none is given.
 func (s *Set) or(clusters []*Cluster) []*Cluster {
 	if len(clusters) == 0 {
 		return s.clusters
@@ -168,14 +168,14 @@ func (s *Set) or(clusters []*Cluster) []*Cluster {
 	return clusters
 }
 
-// Expect waits until the clusters, all if none is named, are as the view has it.
+// Expect waits until the clusters, all if none is given, match the view.
 func (s *Set) Expect(want View, in ...*Cluster) {
 	for _, c := range s.or(in) {
 		s.Eventually("view of "+c.Name, func() error { return c.differs(want) })
 	}
 }
 
-// Except is Expect with another view for one cluster.
+// Except is like Expect, but one cluster has a different view.
 func (s *Set) Except(c *Cluster, but, want View) {
 	s.Expect(but, c)
 	for _, other := range s.clusters {
@@ -185,7 +185,7 @@ func (s *Set) Except(c *Cluster, but, want View) {
 	}
 }
 
-// Holds asserts that the view of the clusters, all if none is named, stays as it is for a time.
+// Holds asserts that the clusters, all if none is given, match the view for this time.
 func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
 	for end := time.Now().Add(d / time.Duration(s.Rate())); time.Now().Before(end); {
 		for _, c := range s.or(in) {
@@ -195,7 +195,7 @@ func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
 	}
 }
 
-// IPs waits until an import and its derived Service have the same IPs, these if some are given, and returns them.
+// IPs waits until an import and its derived Service have the same IPs, these ones if any are given, and returns them.
 func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 	c.set.Eventually("IPs of "+service+" in "+c.Name, func() error {
 		imported, err := c.importOf(service)
@@ -215,7 +215,7 @@ func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 	return ips
 }
 
-// derived is the name of the derived Service.
+// derived returns the name of the derived Service.
 func (o *Objects) derived(service string) string {
 	return export.DerivedServiceName(o.set.key(service))
 }
