@@ -21,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// bed is what is measured: real clusters, and simulated ones.
+// bed has the clusters of a measurement: real ones and simulated ones.
 type bed struct {
 	options
 	table
@@ -31,19 +31,19 @@ type bed struct {
 
 	clusters []*cluster // the first one is under test
 	fleet    *fleet.Fleet
-	baseHeap float64 // see members
+	baseHeap float64 // of a controller without imports, see members
 }
 
-// local is the cluster under test.
+// local returns the cluster under test.
 func (b *bed) local() *cluster { return b.clusters[0] }
 
-// Programs that are measured.
+// The measured programs.
 const (
 	controllerProgram = "clusterset-controller"
 	serverProgram     = "server"
 )
 
-// A cluster is a real control plane and the programs that run beside it, which are nil while they do not.
+// A cluster is a real control plane and the programs next to it, which are nil while they do not run.
 type cluster struct {
 	*controlplane.Cluster
 	objects         *fleet.Client
@@ -51,7 +51,7 @@ type cluster struct {
 	controller, dns *clusterset.Program
 }
 
-// say tells who waits what goes on.
+// say reports progress.
 func (b *bed) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -87,8 +87,8 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 	return nil
 }
 
-// start starts a cluster with a CoreDNS, and the simulated clusters, which it reads. The controller does not run yet, nor
-// do Kubernetes' own controllers, which nothing needs.
+// start starts a cluster with a CoreDNS, and the simulated clusters that are its members. It starts neither the
+// controller nor Kubernetes' own controllers, which are not needed.
 func (b *bed) start(ctx context.Context) error {
 	if err := b.startClusters(ctx, "local"); err != nil {
 		return err
@@ -114,28 +114,28 @@ func (b *bed) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := os.Setenv("GODEBUG", "gctrace=1"); err != nil { // of what is started from here on: see liveHeap
+	if err := os.Setenv("GODEBUG", "gctrace=1"); err != nil { // for all programs started from here on, see liveHeap
 		return err
 	}
 	return b.serve(local)
 }
 
-// serve starts the CoreDNS of a cluster, and does not wait for it.
+// serve starts the CoreDNS of a cluster, but does not wait until it is ready.
 func (b *bed) serve(c *cluster) (err error) {
 	c.dns, err = b.startDNS(c, "multicluster clusterset.local {\n        kubeconfig "+c.AdminKubeconfig()+"\n    }")
 	return err
 }
 
-// startDNS starts a CoreDNS with a plugin, and does not wait for it.
+// startDNS starts a CoreDNS with this plugin, but does not wait until it is ready.
 func (b *bed) startDNS(c *cluster, plugin string) (*clusterset.Program, error) {
 	return clusterset.StartCorefile(c.Cluster, filepath.Join(b.bin, serverProgram),
 		fmt.Sprintf(".:PORT {\n    bind 127.0.0.1\n    %s\n}\n", plugin))
 }
 
-// memory is the limit of the controller's container in the chart, in MiB.
+// memory is the memory limit of the controller's container in the chart, in MiB.
 const memory = 512
 
-// run starts the controller of a cluster, and does not wait for it.
+// run starts the controller of a cluster, but does not wait until it is ready.
 func (b *bed) run(c *cluster) (err error) {
 	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", strconv.Itoa(memory<<20)); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (b *bed) run(c *cluster) (err error) {
 	return err
 }
 
-// kill ends a program at once. It does nothing if none runs.
+// kill kills a program. It does nothing if the program does not run.
 func kill(p **clusterset.Program) error {
 	if *p == nil {
 		return nil
@@ -154,7 +154,7 @@ func kill(p **clusterset.Program) error {
 	return (*p).Kill()
 }
 
-// stop ends all.
+// stop stops all programs and clusters.
 func (b *bed) stop() error {
 	var errs []error
 	for _, c := range b.clusters {
@@ -167,7 +167,7 @@ func (b *bed) stop() error {
 	return errors.Join(errs...)
 }
 
-// broken is an error if a program ended that is to run.
+// broken returns an error if a program has ended unexpectedly.
 func (b *bed) broken() error {
 	var errs []error
 	for _, c := range b.clusters {
@@ -181,13 +181,13 @@ func (b *bed) broken() error {
 	return errors.Join(errs...)
 }
 
-// patience bounds each wait. Nothing waits that long on purpose.
+// patience limits each wait. No wait takes that long unless something fails.
 const patience = 10 * time.Minute
 
-// waiting is a sample of the controller's metrics with services that wait for a reconcile.
+// waiting matches a sample of the controller's metrics that shows services waiting for a reconcile.
 var waiting = regexp.MustCompile(`(?m)^clusterset_controller_queue_depth\S* [1-9]`)
 
-// idle waits until the controller has nothing to do, and more holds, if it is not nil.
+// idle waits until the controller has nothing to do and, if more is not nil, more returns true.
 func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(ctx context.Context) (bool, error) {
@@ -196,7 +196,7 @@ func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 		}
 		_, metrics, err := b.local().controller.Get(ctx, "/metrics")
 		if last = err; err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
+			return false, nil //nolint:nilerr // it may not listen yet
 		}
 		idle := !waiting.MatchString(metrics)
 		if idle && more != nil {
@@ -210,7 +210,7 @@ func (b *bed) idle(ctx context.Context, more func() (bool, error)) error {
 	return nil
 }
 
-// pause lets time pass in which nothing is to be done.
+// pause waits for a time during which no program may end.
 func (b *bed) pause(ctx context.Context, duration time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// measured are the figures of a run. None is held to its goal, but each is a number.
+// measured returns the figures of a run. It checks that they are numbers, but not that they reach their goals.
 func measured(t *testing.T, o options, plans []plan) (all []*figure) {
 	t.Helper()
 	tables, err := measure(t.Context(), o, plans, t.Output())
@@ -37,7 +37,7 @@ func measured(t *testing.T, o options, plans []plan) (all []*figure) {
 	return all
 }
 
-// TestJoinedClustersAreMeasured runs the parts of two clusters for a moment.
+// TestJoinedClustersAreMeasured runs the measurements of two joined clusters for a short time.
 func TestJoinedClustersAreMeasured(t *testing.T) {
 	o := options{
 		shape:  fleet.Shape{Members: 2, Services: 40, Endpoints: 400, Spread: 2},
@@ -46,8 +46,8 @@ func TestJoinedClustersAreMeasured(t *testing.T) {
 	measured(t, o, joinedPlans)
 }
 
-// TestASmallSetIsMeasured runs all parts of a large set with few clusters: everything is imported, and every change that is
-// followed is answered.
+// TestASmallSetIsMeasured runs all measurements of a large set with few clusters: all services are imported, and all
+// followed changes are answered.
 func TestASmallSetIsMeasured(t *testing.T) {
 	o := options{
 		shape: fleet.Shape{Members: 10, Services: 20, Endpoints: 1000, Spread: 5},
@@ -59,7 +59,7 @@ func TestASmallSetIsMeasured(t *testing.T) {
 	}
 }
 
-// TestFigures: quantiles are of the nearest rank, and a figure is compared with its floor.
+// TestFigures: a quantile is a sample (nearest rank), and a figure is compared with its floor.
 func TestFigures(t *testing.T) {
 	samples := []time.Duration{5, 1, 4, 2, 3}
 	for q, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.8: 4, 0.99: 5, 1: 5} {

@@ -32,23 +32,23 @@ Whole servers over UDP on loopback, under as much load as dnsperf generates, wit
 is a CoreDNS server that looks up prebuilt records and writes them, the limit for any plugin. The
 figures are those of the round with the median ratio.`
 
-// Cores of the server and of what asks it.
+// The cores of the server, and of its client.
 const (
 	serverCore = 1
 	clientCore = 0
 )
 
-// queries measures whole servers under a mixed load, with what a controller imported.
+// queries measures entire servers under a mixed load, with the imports of a controller.
 func (b *bed) queries(ctx context.Context) error {
 	local := b.local()
-	b.figures = nil // of the import
+	b.figures = nil // drop the figures of the import
 	if err := errors.Join(kill(&local.controller), kill(&local.dns), os.Setenv("GOMAXPROCS", "1"), os.Unsetenv("GODEBUG")); err != nil {
-		return err // each server has one core, and prints nothing
+		return err // each server has one core and prints no traces
 	}
 	if err := b.serve(local); err != nil {
 		return err
 	}
-	if err := ready(ctx, local.dns); err != nil { // the floor asks it
+	if err := ready(ctx, local.dns); err != nil { // the floor plugin queries it
 		return err
 	}
 	file := filepath.Join(local.Directory(), "queries")
@@ -64,7 +64,7 @@ func (b *bed) queries(ctx context.Context) error {
 		return err
 	}
 	servers := []*clusterset.Program{local.dns, floor}
-	var rounds [][2]float64 // of the servers
+	var rounds [][2]float64 // by round and server
 	for round := range b.rounds + 1 {
 		b.say("round %d of %d", round, b.rounds)
 		var cost [2]float64
@@ -74,7 +74,7 @@ func (b *bed) queries(ctx context.Context) error {
 				return err
 			}
 		}
-		if round > 0 { // the first one warms up
+		if round > 0 { // round 0 is the warm-up
 			rounds = append(rounds, cost)
 		}
 	}
@@ -84,7 +84,7 @@ func (b *bed) queries(ctx context.Context) error {
 	return nil
 }
 
-// ready returns when a server answers, and moves it to its core.
+// ready waits until a server answers, and pins it to its core.
 func ready(ctx context.Context, server *clusterset.Program) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -93,19 +93,19 @@ func ready(ctx context.Context, server *clusterset.Program) error {
 		return err
 	}
 	_, err := process.Output(exec.CommandContext(ctx, "taskset", "--all-tasks", "--cpu-list", "--pid", strconv.Itoa(serverCore),
-		strconv.Itoa(server.PID()))) // of util-linux
+		strconv.Itoa(server.PID()))) // taskset is in util-linux
 	return err
 }
 
 var completedPattern = regexp.MustCompile(`(?m)^\s*Queries completed:\s+(\d+)`)
 
-// load has dnsperf put a file of queries to a server and returns the nanoseconds of the server's processor time per query.
+// load makes dnsperf send the queries in a file to a server. It returns the server's processor time per query in nanoseconds.
 func (b *bed) load(ctx context.Context, server *clusterset.Program, file string) (float64, error) {
 	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(clientCore), // of util-linux
+	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(clientCore), // taskset is in util-linux
 		"dnsperf", "-s", host, "-p", port, "-d", file, "-l", strconv.Itoa(int(b.joined.load.Seconds())),
 		"-c", "8", "-T", "1", "-q", "200", "-e", "-W")
 	output := ""
@@ -127,7 +127,7 @@ func (b *bed) load(ctx context.Context, server *clusterset.Program, file string)
 	return float64(used) / float64(completed), err
 }
 
-// mixed is a file of queries for dnsperf, in an order that is the same always.
+// mixed returns queries for dnsperf, always in the same order.
 func mixed(services int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -152,8 +152,8 @@ func mixed(services int) string {
 	return b.String()
 }
 
-// ask asks a server over one UDP socket for the A records of a name again and again, an interval apart, until the addresses
-// are as wanted. It ends with an error when the context does, or when broken says why there will be no answer.
+// ask queries the A records of a name over one UDP socket, an interval apart, until the addresses are as wanted. It
+// returns an error when the context ends, or when broken returns one.
 func ask(ctx context.Context, server, name string, interval func() time.Duration,
 	wanted func([]netip.Addr) bool, broken func() error,
 ) error {
@@ -165,7 +165,7 @@ func ask(ctx context.Context, server, name string, interval func() time.Duration
 	for {
 		timer := time.NewTimer(interval())
 		query := new(dns.Msg).SetQuestion(name, dns.TypeA)
-		query.SetEdns0(1232, false) // as resolvers have it since the flag day of 2020
+		query.SetEdns0(1232, false) // as in resolvers since the DNS flag day 2020
 		reply, _, last := (&dns.Client{Timeout: time.Second}).ExchangeWithConn(query, &dns.Conn{Conn: connection, UDPSize: 4096})
 		if last == nil && wanted(addresses(reply)) {
 			return nil
@@ -181,12 +181,12 @@ func ask(ctx context.Context, server, name string, interval func() time.Duration
 	}
 }
 
-// every is a constant interval.
+// every returns a constant interval.
 func every(interval time.Duration) func() time.Duration {
 	return func() time.Duration { return interval }
 }
 
-// addresses are those of the A records of a reply.
+// addresses returns the addresses of the A records in a reply.
 func addresses(reply *dns.Msg) (all []netip.Addr) {
 	for _, rr := range reply.Answer {
 		if a, ok := rr.(*dns.A); ok {

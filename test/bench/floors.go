@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 )
 
-// made is what a controller made of a multi-cluster service.
+// made has the objects that a controller wrote for a multi-cluster service, and the ServiceExport.
 type made struct {
 	exported *mcsv1beta1.ServiceExport // nil if the cluster does not export it
 	imported *mcsv1beta1.ServiceImport // nil if the cluster does not import it
@@ -26,7 +26,7 @@ type made struct {
 	slices   []*discoveryv1.EndpointSlice
 }
 
-// madeIn returns what the controller of a cluster made, and the ServiceExports.
+// madeIn returns the objects that the controller of a cluster wrote, and the ServiceExports.
 func madeIn(ctx context.Context, c *fleet.Client) (all []*made, err error) {
 	byName := map[types.NamespacedName]*made{}
 	of := func(namespace, name string) *made {
@@ -64,8 +64,8 @@ func madeIn(ctx context.Context, c *fleet.Client) (all []*made, err error) {
 	return all, nil
 }
 
-// copyAll writes all of it once more, so many services at once, in namespaces of the same names with a prefix, which exist.
-// No controller runs.
+// copyAll writes copies of the objects of atOnce services in parallel, into existing namespaces with a prefix. No
+// controller may run.
 func copyAll(ctx context.Context, c *fleet.Client, all []*made, prefix string, atOnce int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -75,7 +75,7 @@ func copyAll(ctx context.Context, c *fleet.Client, all []*made, prefix string, a
 	return group.Wait()
 }
 
-// copy copies a service, with as few requests as can be: the derived Service comes first, so that the import has its IPs.
+// copy copies a service with the fewest possible requests: the derived Service comes first, so that the import has its IPs.
 func (m *made) copy(ctx context.Context, c *fleet.Client, prefix string) error {
 	fresh := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
@@ -128,9 +128,9 @@ func (m *made) copy(ctx context.Context, c *fleet.Client, prefix string) error {
 	return nil
 }
 
-// relay watches the slices of a namespace whose service is the value of a label. The returned function gives each address
-// of a changed first endpoint to that endpoint of the slice that the other cluster has of the multi-cluster service, one
-// write after the other, until the context ends. Each service has one slice.
+// relay watches the slices of a namespace that have a label, whose value is the service. The returned function copies
+// each new address of a first endpoint to the first endpoint of the service's slice in the other cluster, one write
+// after the other, until the context ends. Each service has one slice.
 func relay(ctx context.Context, source *fleet.Client, namespace, label string, to *fleet.Client) (func() error, error) {
 	copies := map[string]*discoveryv1.EndpointSlice{}
 	from, into := source.DiscoveryV1().EndpointSlices(namespace), to.DiscoveryV1().EndpointSlices(namespace)
@@ -140,7 +140,7 @@ func relay(ctx context.Context, source *fleet.Client, namespace, label string, t
 	}
 	for i := range list.Items {
 		slice := &list.Items[i]
-		slice.ResourceVersion = "" // whatever it is then
+		slice.ResourceVersion = "" // update it in any version
 		copies[slice.Labels[mcsv1beta1.LabelServiceName]] = slice
 	}
 	now, err := from.List(ctx, metav1.ListOptions{Limit: 1})
@@ -163,7 +163,7 @@ func relay(ctx context.Context, source *fleet.Client, namespace, label string, t
 			}
 			written := copies[slice.Labels[label]]
 			if written == nil {
-				continue // a slice that the controllers made
+				continue // a slice that the controllers wrote
 			}
 			for i := range written.Endpoints {
 				if *written.Endpoints[i].Hostname == *slice.Endpoints[0].Hostname {

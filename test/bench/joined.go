@@ -30,27 +30,27 @@ controllers for changes, and once the controllers have ended for exports.`
 
 const (
 	namespace = "shop"
-	// endpoints is the number of those of each service.
+	// endpoints is the number of endpoints per service.
 	endpoints = 10
-	// interval is the time between two changes. A service that changes faster than ten times a second waits for its turn,
-	// and is not measured here.
+	// interval is the time between two changes. A service that changes more often than ten times a second has to wait
+	// for its next reconcile, which is not measured here.
 	interval = 50 * time.Millisecond
-	// turns are how often the controllers and the plain clients follow changes, one after the other.
+	// turns is how often the controllers and then the plain clients follow changes.
 	turns = 3
-	// parallel is how many requests are under way at a time.
+	// parallel is the number of concurrent requests.
 	parallel = 48
 )
 
-// A pair is two clusters of which east exports and west imports. West is the cluster under test.
+// A pair is two clusters: east exports, and west imports. West is the cluster under test.
 type pair struct {
 	*bed
 	west, east *cluster
 	services   []*corev1.Service
-	slices     []*discoveryv1.EndpointSlice // one of each service
+	slices     []*discoveryv1.EndpointSlice // one per service
 	addresses  uint32
 }
 
-// joinedClusters measures two clusters.
+// joinedClusters measures two joined clusters.
 func (b *bed) joinedClusters(ctx context.Context) error {
 	if err := b.startClusters(ctx, "west", "east"); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (p *pair) start(ctx context.Context) error {
 	return p.serve(p.west)
 }
 
-// export exports services in east and returns how long it takes until west answers for them.
+// export exports services in east, and returns the time until west answers for all of them.
 func (p *pair) export(ctx context.Context) (time.Duration, error) {
 	p.say("%d exports", p.exports)
 	for i := range p.exports {
@@ -142,7 +142,7 @@ func (p *pair) export(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// each does something for each service, many at a time.
+// each calls do for each service, with many calls in parallel.
 func (p *pair) each(ctx context.Context, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -152,18 +152,18 @@ func (p *pair) each(ctx context.Context, do func(context.Context, int) error) er
 	return group.Wait()
 }
 
-// name is the name of a service in DNS.
+// name returns the name of a service in DNS.
 func (p *pair) name(service int) string {
 	return fmt.Sprintf("%s.%s.svc.clusterset.local.", p.services[service].Name, namespace)
 }
 
-// answers returns when west answers as wanted.
+// answers waits until west answers as wanted.
 func (p *pair) answers(ctx context.Context, name string, interval time.Duration, wanted func([]netip.Addr) bool) error {
 	return ask(ctx, p.west.dns.Address, name, every(interval), wanted, p.broken)
 }
 
-// inTurns follows changes that the controllers carry, and as many that plain clients carry while the controllers are
-// halted.
+// inTurns follows changes that the controllers propagate, and as many that plain clients propagate while the
+// controllers are frozen.
 func (p *pair) inTurns(ctx context.Context) (ours, floor []time.Duration, err error) {
 	for range turns {
 		took, err := p.follow(ctx)
@@ -171,7 +171,7 @@ func (p *pair) inTurns(ctx context.Context) (ours, floor []time.Duration, err er
 			return nil, nil, err
 		}
 		ours = append(ours, took...)
-		// Halted for less than 30 s, the controllers are not stale.
+		// The controllers are frozen for less than 30 s, so they do not become stale.
 		if err := errors.Join(p.east.controller.Freeze(), p.west.controller.Freeze()); err != nil {
 			return nil, nil, err
 		}
@@ -187,7 +187,7 @@ func (p *pair) inTurns(ctx context.Context) (ours, floor []time.Duration, err er
 	return ours, floor, nil
 }
 
-// follow changes an endpoint of one service after the other, an interval apart, and measures when that is answered.
+// follow changes one endpoint of each service in turn, an interval apart, and measures the time until each change is answered.
 func (p *pair) follow(ctx context.Context) (took []time.Duration, err error) {
 	count := p.followed / turns
 	p.say("%d changes, one every %s", count, interval)
@@ -203,7 +203,7 @@ func (p *pair) follow(ctx context.Context) (took []time.Duration, err error) {
 		if err := p.east.objects.Move(ctx, p.slices[i], corev1.EndpointsLastChangeTriggerTime, address); err != nil {
 			return nil, err
 		}
-		// It takes longer than the API server's response.
+		// Propagation takes longer than the API server's response, so the queries can start after it.
 		if err := p.answers(ctx, fleet.Host(0)+".east."+p.name(i), 200*time.Microsecond,
 			func(addresses []netip.Addr) bool { return slices.Contains(addresses, address) }); err != nil {
 			return nil, err
@@ -213,8 +213,8 @@ func (p *pair) follow(ctx context.Context) (took []time.Duration, err error) {
 	return took, nil
 }
 
-// relayed follows changes that two plain clients carry: from the slice of the Service to the published one, and from that
-// to its copy. They know which slice is which.
+// relayed follows changes that two plain clients propagate: from the slice of the Service to the published slice, and
+// from there to the copy. The clients know the slices in advance.
 func (p *pair) relayed(ctx context.Context) (took []time.Duration, err error) {
 	p.say("floor of changes")
 	ctx, cancel := context.WithCancel(ctx)
@@ -231,8 +231,8 @@ func (p *pair) relayed(ctx context.Context) (took []time.Duration, err error) {
 	return p.follow(ctx)
 }
 
-// copied is the least time that it takes to write, once more and in both clusters, what the users and the controllers wrote,
-// with the best of several numbers of services at a time.
+// copied returns the least time for writing copies of all objects of the users and the controllers in both clusters,
+// for the best of several numbers of parallel services.
 func (p *pair) copied(ctx context.Context) (least time.Duration, err error) {
 	all := make([][]*made, len(p.clusters))
 	for i, c := range p.clusters {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what the project promises of its speed, on real control planes and real sockets, side by side
-// with the least that any program can do, and shows which promises hold: two clusters that are joined, or a controller and
-// a CoreDNS in a large cluster set, in which all other clusters are simulated. Package fleet says what of them is real and
-// what is faked.
+// Command bench measures the project's performance goals on real control planes and real sockets, and compares each
+// figure with the least that any program can do. It measures two joined clusters, or a controller and a CoreDNS in a
+// large cluster set with simulated members, and reports which goals are met. Package fleet documents which parts of the
+// simulated clusters are real.
 //
-// Everything is compared in one run: those that are compared take turns where they can, and processor time is measured
-// rather than time where a busy machine would disturb.
+// All comparisons are made within one run. Compared programs take turns where possible, and processor time is measured
+// instead of elapsed time if other load on the machine would distort it.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	if args := os.Args[1:]; len(args) > 0 && args[0] == plainCommand {
 		err = runPlain(ctx, args[1:], os.Stdout)
 	} else if err = process.TieToParent(); err == nil {
-		debug.SetGCPercent(400) // collections of the simulation take processor time from what is measured
+		debug.SetGCPercent(400) // garbage collections of the simulation compete for the processor
 		err = command(ctx, args, os.Stdout, os.Stderr)
 	}
 	stop()
@@ -43,45 +43,45 @@ func main() {
 	}
 }
 
-// options are what is measured.
+// options are the sizes of the measurements.
 type options struct {
 	shape fleet.Shape
 	joined
 	scale
 }
 
-// joined is how much is measured of joined clusters.
+// joined has the sizes for joined clusters.
 type joined struct {
-	// rounds is how often servers are under load in turns, for as long as load.
+	// rounds is how often the servers take turns under load, each time for the time load.
 	rounds int
 	load   time.Duration
-	// exports is the number of exported services, and followed how many changes are followed from one cluster to the other.
+	// exports is the number of exported services, and followed the number of changes that are followed between the clusters.
 	exports, followed int
 }
 
-// scale is how a large set is measured.
+// scale has the sizes for a large set.
 type scale struct {
-	// rate is how many endpoints change in a second, for so long as changes says.
+	// rate is the number of endpoints that change per second, for the time changes.
 	rate    int
 	changes time.Duration
-	// rest is how long nothing changes.
+	// rest is the time without changes.
 	rest time.Duration
 }
 
-// large are sets of many members with slices of 10 endpoints, of few with slices of 100, and with one service of many.
+// large are the shapes: many members with slices of 10 endpoints, few with slices of 100, and one service of many members.
 var large = map[string]options{
 	"wide": {shape: fleet.Shape{Members: 511, Services: 5000, Endpoints: 250_000, Spread: 5}, scale: scale{rate: 325}},
 	"deep": {shape: fleet.Shape{Members: 50, Services: 250, Endpoints: 250_000, Spread: 10}, scale: scale{rate: 325}},
 	"tall": {shape: fleet.Shape{Members: 200, Services: 1, Endpoints: 10_000, Spread: 200}, scale: scale{rate: 1}},
 }
 
-// command does what the command line says.
+// command runs the command line.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o := options{
 		shape:  fleet.Shape{Members: 2, Services: 2000, Endpoints: 20_000, Spread: 2}, // for queries
 		joined: joined{rounds: 7, load: 3 * time.Second, exports: 1000, followed: 600},
 	}
-	// A set of its own, because packages of CoreDNS put flags into the one that all share.
+	// The shared flag set has flags of CoreDNS's packages.
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	shape := set.String("shape", "", "`shape` of a large cluster set: wide, deep or tall; empty means two joined clusters")
@@ -99,7 +99,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		plans = scalePlans(o)
 	}
 	tables, failure := measure(ctx, o, plans, stderr)
-	// What was measured before a failure says what failed.
+	// Figures from before a failure help to find its cause.
 	for _, t := range tables {
 		if _, err := io.WriteString(stdout, t.markdown()+"\n"); err != nil {
 			return errors.Join(failure, err)
@@ -108,13 +108,13 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return failure
 }
 
-// A plan is what is measured on one bed, in this order.
+// A plan lists the measurements on one bed, in order.
 type plan struct {
 	title, text string
 	parts       []part
 }
 
-// part measures some of the figures.
+// part takes some of the figures.
 type part func(*bed, context.Context) error
 
 var joinedPlans = []plan{

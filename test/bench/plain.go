@@ -32,29 +32,29 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// plainCommand has this program be, in a process of its own, the least that a controller can do with changes: it knows
-// beforehand what to write. It prints what that took as JSON.
+// plainCommand makes this program, in a separate process, do the least that a controller must do for changes: it knows
+// in advance what to write. It prints its times as JSON.
 const plainCommand = "plain"
 
-// leastTime is what changes take a client that does nothing else.
+// leastTime has the times that changes take a client that does nothing else.
 type leastTime struct {
-	// CPU is the processor time of all changes, and Count their number.
+	// CPU is the processor time of all changes, and Count is their number.
 	CPU   time.Duration
 	Count int
-	// P50 and P99 are how long one took from its request to the event of a watch.
+	// P50 and P99 are quantiles of the time from a request to its watch event.
 	P50, P99 float64
 }
 
-// floorOfChanges is the longest time for which the plain client changes endpoints: it keeps nothing that could grow.
+// floorOfChanges limits the time for which the plain client changes endpoints. Nothing grows in it, so that is enough.
 const floorOfChanges = 2 * time.Minute
 
-// atOnce is how many requests a client in place of the controller has in flight.
+// atOnce is the number of parallel requests of a client that replaces the controller.
 const atOnce = 16
 
-// floorPrefix begins the names of the namespaces that such a client writes to. They exist.
+// floorPrefix is the prefix of the namespaces to which such a client writes. They must exist.
 const floorPrefix = "floor-"
 
-// floors measures clients in place of the controller, and compares them with what the controller took.
+// floors measures clients that replace the controller, and compares them with the controller.
 func (b *bed) floors(ctx context.Context) error {
 	local := b.local()
 	if err := kill(&local.controller); err != nil {
@@ -106,7 +106,7 @@ func (b *bed) plain(ctx context.Context) (least leastTime, err error) {
 	return least, json.Unmarshal([]byte(output), &least)
 }
 
-// runPlain is the plain client of a cluster, in its process: its arguments are a kubeconfig, the rate, and how long slices
+// runPlain is the plain client in its own process. Its arguments are a kubeconfig, the rate, and how long slices
 // change.
 func runPlain(ctx context.Context, args []string, stdout io.Writer) error {
 	config, err := clientcmd.BuildConfigFromFlags("", args[0])
@@ -126,7 +126,7 @@ func runPlain(ctx context.Context, args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(least)
 }
 
-// plainChanges changes slices that copyAll wrote, at a rate.
+// plainChanges changes the slices that copyAll wrote, at this rate.
 func plainChanges(ctx context.Context, c *fleet.Client, rate int, lasts time.Duration) (least leastTime, err error) {
 	list, err := c.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: mcsv1beta1.LabelServiceName})
 	if err != nil {
@@ -136,7 +136,7 @@ func plainChanges(ctx context.Context, c *fleet.Client, rate int, lasts time.Dur
 		return !strings.HasPrefix(slice.Namespace, floorPrefix)
 	})
 	rand.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
-	// An API server that is busy ends the watch of a client that is slow.
+	// A busy API server ends the watch of a slow client.
 	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return c.DiscoveryV1().EndpointSlices("").Watch(ctx, options)
@@ -146,7 +146,7 @@ func plainChanges(ctx context.Context, c *fleet.Client, rate int, lasts time.Dur
 		return least, err
 	}
 	var mu sync.Mutex
-	asked := map[string]time.Time{} // the changes that the watch has not had, by the address that each gives
+	asked := map[string]time.Time{} // requested changes without a watch event, by their new address
 	var took []time.Duration
 	ended := make(chan struct{})
 	go func() {
@@ -166,10 +166,10 @@ func plainChanges(ctx context.Context, c *fleet.Client, rate int, lasts time.Dur
 	}()
 	_, least.CPU, err = during(os.Getpid(), func() error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(atOnce) // an API server that falls behind gets no more at once
+		group.SetLimit(atOnce) // does not send more to an API server that falls behind
 		err := fleet.Every(ctx, time.Second/time.Duration(rate), lasts, func() error {
 			slice, address := own[least.Count%len(own)].DeepCopy(), fleet.Address(200<<16+uint32(least.Count))
-			slice.ResourceVersion = "" // whatever it is
+			slice.ResourceVersion = "" // update it in any version
 			least.Count++
 			mu.Lock()
 			asked[address.String()] = time.Now()

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
 )
 
-// What has a floor.
+// The figures with a floor.
 const (
 	whatImport    = "start → everything imported that was not before"
 	whatMedian    = "change → answer, median"
@@ -31,17 +31,17 @@ const (
 	whatPerChange = "processor time of the controller for each change"
 )
 
-// cpu is the processor time that a process has used, all its threads together, those that ended too.
+// cpu returns the processor time that a process has used in all its threads, even in those that have ended.
 func cpu(pid int) (time.Duration, error) {
 	var used unix.Timespec
-	// The clock of a process: MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED) of the kernel.
+	// The clock of a process: the kernel's MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED).
 	if err := unix.ClockGettime(int32(^pid<<3|2), &used); err != nil {
 		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
 	}
 	return time.Duration(used.Nano()), nil
 }
 
-// during is how long something takes, and the processor time that a process uses meanwhile.
+// during returns how long do takes, and the processor time that a process uses meanwhile.
 func during(pid int, do func() error) (took, used time.Duration, err error) {
 	before, err := cpu(pid)
 	if err != nil {
@@ -56,7 +56,7 @@ func during(pid int, do func() error) (took, used time.Duration, err error) {
 	return took, after - before, err
 }
 
-// peak is the most memory that a process held, in MiB.
+// peak returns the greatest resident memory of a process, in MiB.
 func peak(pid int) (float64, error) {
 	process, err := procfs.NewProc(pid)
 	if err != nil {
@@ -66,10 +66,10 @@ func peak(pid int) (float64, error) {
 	return float64(status.VmHWM) / (1 << 20), err
 }
 
-// collected is the live heap in MiB after a collection of garbage, as GODEBUG=gctrace=1 prints it.
+// collected matches the live heap in MiB after a garbage collection, as GODEBUG=gctrace=1 prints it.
 var collected = regexp.MustCompile(`(?m)^gc .*->(\d+) MB, `)
 
-// liveHeap is that of a program of a cluster after its last collection, in bytes; 0 before the first.
+// liveHeap returns the live heap of a cluster's program after its last garbage collection, in bytes; 0 before the first.
 func (c *cluster) liveHeap(program string) (float64, error) {
 	log, err := os.ReadFile(filepath.Join(c.Directory(), program+".log"))
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *cluster) liveHeap(program string) (float64, error) {
 	return float64(live) * (1 << 20), err
 }
 
-// members reads the heap of a controller whose members export nothing yet.
+// members measures the heap of a controller whose members export nothing yet.
 func (b *bed) members(ctx context.Context) error {
 	b.say("members")
 	if err := b.run(b.local()); err != nil {
@@ -96,7 +96,7 @@ func (b *bed) members(ctx context.Context) error {
 	return errors.Join(err, kill(&b.local().controller))
 }
 
-// heaps measures what each endpoint takes in the controller, besides what members take, and in CoreDNS.
+// heaps measures the memory per endpoint: in the controller without the memory for members, and in CoreDNS.
 func (b *bed) heaps() error {
 	controller, err := b.local().liveHeap(controllerProgram)
 	if err != nil {
@@ -118,7 +118,7 @@ func (b *bed) heaps() error {
 	return nil
 }
 
-// imports measures the first start with all exports, of which nothing is imported yet.
+// imports measures the first start with all exports, before anything is imported.
 func (b *bed) imports(ctx context.Context) error {
 	b.say("import")
 	if err := b.fleet.Export(ctx); err != nil {
@@ -153,7 +153,7 @@ func (b *bed) imports(ctx context.Context) error {
 	return err
 }
 
-// countSlices is the number of EndpointSlices in the local cluster.
+// countSlices returns the number of EndpointSlices in the local cluster.
 func (b *bed) countSlices(ctx context.Context) (int, error) {
 	list, err := b.local().Client().DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -166,10 +166,10 @@ func (b *bed) countSlices(ctx context.Context) (int, error) {
 	return count, nil
 }
 
-// atRest measures what is used while nothing changes.
+// atRest measures the processor time and memory while nothing changes.
 func (b *bed) atRest(ctx context.Context) error {
 	b.say("rest")
-	// What is left of the import, garbage above all, is none of it.
+	// Wait until the effects of the import, above all garbage, are gone.
 	if err := b.pause(ctx, b.rest/6); err != nil {
 		return err
 	}
@@ -223,12 +223,12 @@ func (b *bed) stream(ctx context.Context) error {
 	return errors.Join(err, b.idle(ctx, nil))
 }
 
-// lastAnswer is how long after the last change its answer is waited for.
+// lastAnswer is the time limit for answers after the last change.
 const lastAnswer = time.Minute
 
-// changeEndpoints makes changes at the rate, for as long as they last, and follows some of them. It returns their number.
+// changeEndpoints makes changes at the rate, for the time changes, and follows some of them. It returns the number of changes.
 func (b *bed) changeEndpoints(ctx context.Context, followed *follower) (count int, err error) {
-	const perSecond = 20 // changes that are followed
+	const perSecond = 20 // followed changes
 	credit := 0
 	err = fleet.Every(ctx, time.Second/time.Duration(b.rate), b.changes, func() error {
 		change, err := b.fleet.Change(ctx)
@@ -242,22 +242,22 @@ func (b *bed) changeEndpoints(ctx context.Context, followed *follower) (count in
 	return count, err
 }
 
-// follower times changes until they are answered, many at once.
+// follower measures the time until changes are answered, many in parallel.
 type follower struct {
-	errgroup.Group // with a limit: questions use processor time themselves
+	errgroup.Group // with a limit, because queries use processor time, too
 	bed            *bed
 
 	mu   sync.Mutex
 	took []time.Duration
-	// unanswered is the number of changes that found no place, or were not answered in time.
+	// unanswered is the number of changes that exceeded the limit of parallel queries, or were not answered in time.
 	unanswered int
 }
 
-// follow begins to follow a change.
+// follow starts to follow a change.
 func (f *follower) follow(ctx context.Context, change fleet.Change) {
 	if f.TryGo(func() error {
-		// The interval between two questions grows with the time that the change has taken, so that a slow answer costs few
-		// questions and is dated to a twentieth of its time.
+		// The interval between two queries is a twentieth of the time since the change, so a slow answer costs few
+		// queries and is measured to within 5 %.
 		err := ask(ctx, f.bed.local().dns.Address, change.Host,
 			func() time.Duration { return max(time.Millisecond, time.Since(change.At)/20) },
 			func(addresses []netip.Addr) bool { return slices.ContainsFunc(addresses, change.Answers) }, f.bed.broken)

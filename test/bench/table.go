@@ -13,14 +13,14 @@ import (
 
 // A figure is one row of a table.
 type figure struct {
-	// what was measured, and the goal it is held to (empty: none).
+	// what was measured, and its goal; empty means no goal
 	what, goal string
-	// value is the measured number that is compared with the floor, and measured its text, by default in units of time.
+	// value is the number that is compared with the floor. measured is its text, by default in units of time.
 	value    float64
 	measured string
-	// floor is what the same took a client that does nothing else, and ratio the part of value and of it.
+	// floor is the value of a client that does nothing else, and ratio is value divided by floor.
 	floor, ratio string
-	missed       bool // the goal
+	missed       bool // whether the goal was missed
 }
 
 // A limit is a goal for a figure with a floor.
@@ -29,17 +29,17 @@ type limit struct {
 	most func(floor float64) float64
 }
 
-// ratio limits the ratio of a figure and its floor.
+// ratio limits the ratio of a figure to its floor.
 func ratio(most float64) *limit {
 	return &limit{fmt.Sprintf("ratio ≤ %v", most), func(floor float64) float64 { return most * floor }}
 }
 
-// later limits the difference of a figure in nanoseconds and its floor.
+// later limits the difference between a figure in nanoseconds and its floor.
 func later(most time.Duration) *limit {
 	return &limit{"floor + " + most.String(), func(floor float64) float64 { return floor + float64(most) }}
 }
 
-// compare sets the floor of a figure, a time, and holds the figure to a limit besides its goal; nil is none.
+// compare sets the floor of a figure, a time. If limit is not nil, it is an additional goal.
 func (f *figure) compare(floor float64, limit *limit) {
 	f.floor, f.ratio = inUnits(floor), fmt.Sprintf("%.2f", f.value/floor)
 	if limit != nil {
@@ -48,7 +48,7 @@ func (f *figure) compare(floor float64, limit *limit) {
 	}
 }
 
-// A table is a titled group of figures. Its text explains how they were taken.
+// A table is a titled group of figures. Its text explains the measurement.
 type table struct {
 	title, text string
 	figures     []*figure
@@ -61,7 +61,7 @@ func (t *table) add(f *figure) *figure {
 	return f
 }
 
-// markdown shows the table under a heading of the second level.
+// markdown returns the table with a second-level heading.
 func (t *table) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n| what | measured | floor | ratio | goal | |\n|%s\n", t.title, strings.TrimSpace(t.text),
@@ -79,7 +79,7 @@ func (t *table) markdown() string {
 	return b.String()
 }
 
-// quantile is the value that the part q of the samples does not exceed (nearest rank), 0 of no samples.
+// quantile returns the value that a fraction q of the samples does not exceed (nearest rank), or 0 without samples.
 func quantile(samples []time.Duration, q float64) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -89,7 +89,7 @@ func quantile(samples []time.Duration, q float64) float64 {
 	return float64(sorted[min(max(rank, 0), len(sorted)-1)])
 }
 
-// inUnits shows nanoseconds with three digits.
+// inUnits formats nanoseconds with three digits.
 func inUnits(nanoseconds float64) string {
 	is, unit := time.Duration(nanoseconds), time.Duration(1)
 	for is/unit >= 1000 {

@@ -2,12 +2,12 @@
 
 // Package fleet simulates the other clusters of a large cluster set, cheaply enough for one machine.
 //
-// Real: TLS, HTTP/2, one listener and one credential per cluster, and what test/sim/apiserver models of an API server
-// (lists in pages, watches, resourceVersions, compaction), which its contract test holds to a real one. Published
-// slices come from the controller's own code.
+// Real: TLS, HTTP/2, one listener and one credential per cluster, and the parts of an API server that
+// test/sim/apiserver models (lists in pages, watches, resourceVersions, compaction), which a contract test compares
+// with a real API server. The controller's own code makes the published slices.
 //
-// Faked: the clusters have no nodes, pods, Services or ServiceExports and no etcd, all answer from one process over
-// loopback without delay or loss, and nothing but published slices and heartbeats changes in them.
+// Simulated: the clusters have no nodes, pods, Services, ServiceExports or etcd. One process answers for all of them,
+// over loopback without delay or loss. Only published slices and heartbeats change.
 package fleet
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
-// A Fleet is all simulated clusters. One goroutine uses it, besides the heartbeats.
+// A Fleet has all simulated clusters. It is not safe for concurrent use, except for its own heartbeats.
 type Fleet struct {
 	Shape
 	Members []*Member
@@ -38,7 +38,7 @@ type Fleet struct {
 	beating errgroup.Group
 }
 
-// A place is a slice that can change.
+// A place is the first endpoint of a slice, which can change.
 type place struct {
 	member          *Member
 	service         int
@@ -46,7 +46,7 @@ type place struct {
 	first           int // endpoint
 }
 
-// Start starts clusters that are heard and export nothing. Who calls it stops them.
+// Start starts clusters that send heartbeats and export nothing. The caller must call Stop.
 func Start(ctx context.Context, shape Shape) (*Fleet, error) {
 	f := &Fleet{Shape: shape}
 	for i := range shape.Members {
@@ -58,7 +58,7 @@ func Start(ctx context.Context, shape Shape) (*Fleet, error) {
 	}
 	ctx, f.cancel = context.WithCancel(ctx)
 	f.beating.Go(func() error {
-		next := 0 // in turn
+		next := 0 // renew them in turn
 		return fmt.Errorf("renew heartbeats: %w", Every(ctx, liveness.HeartbeatInterval/time.Duration(len(f.Members)), math.MaxInt64, func() error {
 			next++
 			return f.Members[next%len(f.Members)].beat(ctx)
@@ -67,7 +67,7 @@ func Start(ctx context.Context, shape Shape) (*Fleet, error) {
 	return f, nil
 }
 
-// Stop ends all. It returns what went wrong with the heartbeats. It may be called on nil.
+// Stop stops all clusters. It returns the error of the heartbeats. It may be called on nil.
 func (f *Fleet) Stop() (err error) {
 	if f == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f *Fleet) Stop() (err error) {
 	return err
 }
 
-// Every does something once in each interval, for some time. Ticks that were dropped are made up for.
+// Every calls do once per interval for the time lasts. It makes up for dropped ticks.
 func Every(ctx context.Context, interval, lasts time.Duration, do func() error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -105,7 +105,7 @@ func Every(ctx context.Context, interval, lasts time.Duration, do func() error) 
 	return nil
 }
 
-// Export has all members publish their services. Changes are in an order that is the same always.
+// Export makes all members publish their services, and shuffles the changes to a fixed order.
 func (f *Fleet) Export(ctx context.Context) error {
 	for i, m := range f.Members {
 		for _, each := range f.servicesOf(i) {
@@ -127,20 +127,20 @@ func (f *Fleet) Export(ctx context.Context) error {
 	return nil
 }
 
-// A Change is an endpoint that got another address.
+// A Change is a new address of an endpoint.
 type Change struct {
-	// Host is the name in DNS of the endpoint, empty if its service is not headless.
+	// Host is the endpoint's name in DNS; empty if its service is not headless.
 	Host string
-	// At is when the API server of the member was asked for the change.
+	// At is the time of the request to the member's API server.
 	At time.Time
 
 	number uint32
 }
 
-// Answers reports whether an address is that of the change or of a later one.
+// Answers reports whether an address comes from this change or a later one.
 func (c Change) Answers(ip netip.Addr) bool { return numberOf(ip) >= c.number }
 
-// Change changes the next endpoint in the order.
+// Change makes the next change in the order.
 func (f *Fleet) Change(ctx context.Context) (Change, error) {
 	p := f.places[int(f.number)%len(f.places)]
 	f.number++

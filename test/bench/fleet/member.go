@@ -22,8 +22,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// A Member is one simulated cluster: a model API server behind TLS, whose published slices and heartbeat are written by
-// this program.
+// A Member is a simulated cluster: a model API server with TLS. This program writes its published slices and its
+// heartbeat.
 type Member struct {
 	// ID is the id of the cluster.
 	ID string
@@ -34,7 +34,7 @@ type Member struct {
 	lease  *coordinationv1.Lease // as last written
 }
 
-// newMember starts a cluster that is heard and exports nothing.
+// newMember starts a cluster that sends heartbeats and exports nothing.
 func newMember(ctx context.Context, number int, namespaces []string) (*Member, error) {
 	m := &Member{ID: fmt.Sprintf("member-%d", number), token: fmt.Sprintf("token-of-reader-%d", number)}
 	api := apiserver.New(apiserver.Options{Name: m.ID, Administrator: m.token})
@@ -49,7 +49,7 @@ func newMember(ctx context.Context, number int, namespaces []string) (*Member, e
 	if err := m.beat(ctx); err != nil {
 		return nil, err
 	}
-	// As an API server, it compresses large lists.
+	// Like a real API server, it compresses large lists.
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(128<<10), gzhttp.CompressionLevel(1))
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func newMember(ctx context.Context, number int, namespaces []string) (*Member, e
 	return m, nil
 }
 
-// beat renews the heartbeat as the controller of the cluster does.
+// beat renews the heartbeat, as the cluster's controller would.
 func (m *Member) beat(ctx context.Context) (err error) {
 	leases := m.client.CoordinationV1().Leases(member.DefaultNamespace)
 	now := ptr.To(metav1.NowMicro())
@@ -85,7 +85,7 @@ func (m *Member) beat(ctx context.Context) (err error) {
 	return err
 }
 
-// Kubeconfig is the credential of a reader of the member, as kubectl clusterset join makes it.
+// Kubeconfig returns the credential for a reader of the member, in the form of kubectl clusterset join.
 func (m *Member) Kubeconfig() ([]byte, error) {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.server.Certificate().Raw})
 	return pki.Kubeconfig("member", m.server.URL, authority, m.token, member.DefaultNamespace)

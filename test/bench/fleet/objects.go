@@ -17,16 +17,16 @@ import (
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 )
 
-// PerSlice is the number of endpoints of a full slice, as the EndpointSlice controller fills it.
+// PerSlice is the number of endpoints of a full slice, as in the EndpointSlice controller.
 const PerSlice = 100
 
-// A Client is one of an API server, as fast as that is.
+// A Client is a client of an API server without a rate limit of its own.
 type Client struct {
 	kubernetes.Interface
 	MCS mcsclient.Interface
 }
 
-// NewClient returns a Client without a limit to the rate of requests.
+// NewClient returns a Client without a rate limit.
 func NewClient(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -41,7 +41,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{kube, mcs}, err
 }
 
-// Namespaces makes namespaces, unless they exist.
+// Namespaces creates the namespaces that do not exist.
 func (c *Client) Namespaces(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -53,7 +53,7 @@ func (c *Client) Namespaces(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// Move gives the first endpoint of a slice an address and writes the slice, with the time of the change in an annotation.
+// Move sets the address of a slice's first endpoint and writes the slice, with the time of the change in an annotation.
 func (c *Client) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, annotation string, address netip.Addr) error {
 	slice.Endpoints[0].Addresses = []string{address.String()}
 	metav1.SetMetaDataAnnotation(&slice.ObjectMeta, annotation, time.Now().UTC().Format(time.RFC3339Nano))
@@ -73,8 +73,8 @@ func NewService(namespace, name string, headless bool) *corev1.Service {
 	return service
 }
 
-// Slices returns the slices of a Service, as the EndpointSlice controller of a cluster makes them. Its endpoints have
-// consecutive addresses, and hostnames if the Service is headless, as pods of a StatefulSet.
+// Slices returns the slices of a Service as the EndpointSlice controller would write them. The endpoints have
+// consecutive addresses and, if the Service is headless, hostnames as pods of a StatefulSet have.
 func Slices(service *corev1.Service, cluster string, first uint32, count int) (slices []*discoveryv1.EndpointSlice) {
 	for begin := 0; begin < count; begin += PerSlice {
 		slice := &discoveryv1.EndpointSlice{
@@ -109,10 +109,10 @@ func Slices(service *corev1.Service, cluster string, first uint32, count int) (s
 	return slices
 }
 
-// Host is the hostname of an endpoint.
+// Host returns the hostname of an endpoint.
 func Host(endpoint int) string { return fmt.Sprintf("db-%d", endpoint) }
 
-// Address is one of 10.0.0.0/8.
+// Address returns an address in 10.0.0.0/8.
 func Address(number uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(number >> 16), byte(number >> 8), byte(number)})
 }

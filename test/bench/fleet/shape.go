@@ -17,29 +17,29 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// A Shape is the size of a cluster set. Every service has as many endpoints as any other, the same number in each of
-// the clusters that export it; services with an even number are headless, the others have a cluster IP.
+// A Shape is the size of a cluster set. All services have the same number of endpoints, spread evenly over the clusters
+// that export them. Services with an even number are headless, the others have a cluster IP.
 type Shape struct {
-	// Members is the number of clusters besides the one under test.
+	// Members is the number of clusters in addition to the cluster under test.
 	Members int
 	// Services and Endpoints are the totals of the set. The endpoints divide evenly.
 	Services, Endpoints int
-	// Spread is the number of clusters that export one service, at most Members.
+	// Spread is the number of clusters that export each service, at most Members.
 	Spread int
 }
 
-// perNamespace is the number of services of one namespace.
+// perNamespace is the number of services per namespace.
 const perNamespace = 50
 
-// Part is the number of endpoints that one cluster has of a service.
+// Part returns the number of endpoints that one cluster has of a service.
 func (s Shape) Part() int { return s.Endpoints / s.Services / s.Spread }
 
-// Slices is the number of published slices in all clusters.
+// Slices returns the number of published slices in all clusters.
 func (s Shape) Slices() int {
 	return s.Services * s.Spread * ((s.Part() + PerSlice - 1) / PerSlice)
 }
 
-// Namespaces are those of the services.
+// Namespaces returns the namespaces of the services.
 func (s Shape) Namespaces() []string {
 	var all []string
 	for i := 0; i < s.Services; i += perNamespace {
@@ -52,12 +52,12 @@ func headless(service int) bool { return service%2 == 0 }
 
 func namespaceOf(service int) string { return fmt.Sprintf("scale-%d", service/perNamespace) }
 
-// Name is the name of a service in DNS.
+// Name returns the name of a service in DNS.
 func Name(service int) string {
 	return fmt.Sprintf("svc-%d.%s.svc.clusterset.local.", service, namespaceOf(service))
 }
 
-// servicesOf are the services that a member exports, each with the position of the member among its exporters.
+// servicesOf returns the services that a member exports, each with the position of the member among its exporters.
 func (s Shape) servicesOf(member int) (all [][2]int) {
 	for service := range s.Services {
 		if part := (member - service*s.Spread%s.Members + s.Members) % s.Members; part < s.Spread {
@@ -67,10 +67,10 @@ func (s Shape) servicesOf(member int) (all [][2]int) {
 	return all
 }
 
-// created is when the first member exported its services; the others follow a minute apart.
+// created is the time at which the first member exported its services. Other members follow one minute apart.
 var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// published are the slices that a member publishes for a service, of which it is the given one of the exporters.
+// published returns the slices that a member publishes for a service. part is the member's position among the exporters.
 func (s Shape) published(cluster string, number, part int) ([]*discoveryv1.EndpointSlice, error) {
 	service := NewService(namespaceOf(number), fmt.Sprintf("svc-%d", number), headless(number))
 	service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
@@ -91,10 +91,10 @@ func (s Shape) published(cluster string, number, part int) ([]*discoveryv1.Endpo
 	return result.EndpointSlices, nil
 }
 
-// changed is the number of the first address that a change gives; those below are given at the beginning.
+// changed is the number of the first address that a change assigns. Initial addresses have lower numbers.
 const changed = 1 << 23
 
-// numberOf is the number of the change that gave an address, or 0 for another address.
+// numberOf returns the number of the change that assigned an address, or 0 for an initial address.
 func numberOf(ip netip.Addr) uint32 {
 	b := ip.As4()
 	if number := uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3]); number >= changed {

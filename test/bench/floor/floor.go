@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package floor is a CoreDNS plugin that answers with records that it has at hand, the least that a plugin can do for a
-// reply. At its start it asks a server for the replies to a file of queries, one a line:
+// Package floor is a CoreDNS plugin that answers with prepared replies, which is the least that a plugin can do per
+// reply. When it starts, it queries a server with the queries in a file, one per line:
 //
 //	floor ADDRESS FILE
 package floor
@@ -36,10 +36,10 @@ func setup(c *caddy.Controller) error {
 	return nil
 }
 
-// replies are those to all queries that are answered. They implement plugin.Handler.
+// replies are the replies by question. They implement plugin.Handler.
 type replies map[dns.Question]*dns.Msg
 
-// ask puts the queries of a file, one a line, to a server.
+// ask sends the queries of a file, one per line, to a server.
 func ask(address, queries string) (replies, error) {
 	text, err := os.ReadFile(queries)
 	if err != nil {
@@ -54,7 +54,7 @@ func ask(address, queries string) (replies, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ask %s for %s: %w", address, strings.TrimSpace(line), err)
 		}
-		// The server adds an OPT record of its own.
+		// The server adds its own OPT record.
 		reply.Extra = slices.Clip(slices.DeleteFunc(reply.Extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT }))
 		all[query.Question[0]] = reply
 	}

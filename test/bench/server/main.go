@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command server is a CoreDNS with the plugin multicluster and with the plugin floor: one program that serves what is
-// compared, by its Corefile.
+// Command server is a CoreDNS with the plugins multicluster and floor: the same program serves both sides of a
+// comparison, depending on its Corefile.
 package main
 
 import (
