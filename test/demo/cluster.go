@@ -25,7 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
 )
 
-// A cluster is a control plane with a CoreDNS and a controller of ours.
+// A cluster is a control plane with clusterset-dns's CoreDNS and controller.
 type cluster struct {
 	*plane.Plane
 	dns        string              // address and port
@@ -34,7 +34,7 @@ type cluster struct {
 	pods       *podNetwork // nil if this machine cannot have one
 }
 
-// start starts our CoreDNS and our controller, which are in a folder. Neither is ready yet.
+// start starts CoreDNS and the controller from a folder. It does not wait until they are ready.
 func (c *cluster) start(ctx context.Context, folder string) {
 	credential := get(clusterset.WriteCredential(ctx, c, metav1.NamespaceSystem, "clusterset-coredns"))
 	program := get(clusterset.StartDNS(c, filepath.Join(folder, "coredns"), credential))
@@ -50,7 +50,7 @@ func (c *cluster) start(ctx context.Context, folder string) {
 	c.processes = append(c.processes, c.controller.Process)
 }
 
-// awaitReady returns once CoreDNS answers for the clusterset's zone, and the controller is ready.
+// awaitReady waits until CoreDNS answers for the clusterset's zone, and the controller is ready.
 func (c *cluster) awaitReady(ctx context.Context) {
 	c.poll(ctx, "CoreDNS", func(ctx context.Context) (bool, error) {
 		got, err := dns.DNSAt(c.dns).Ask(ctx, "clusterset.local", "SOA")
@@ -59,7 +59,7 @@ func (c *cluster) awaitReady(ctx context.Context) {
 	c.poll(ctx, "the controller", c.controller.Ready)
 }
 
-// ended is an error where one of the cluster's own programs no longer runs.
+// ended returns an error if one of the cluster's programs no longer runs.
 func (c *cluster) ended() error {
 	for _, p := range c.processes {
 		if err := p.Err(); err != nil {
@@ -80,7 +80,7 @@ func (c *cluster) stop(ctx context.Context) {
 	}
 }
 
-// poll waits until done says so, or a program of the cluster ends. Errors of done may pass.
+// poll waits until done returns true. It fails if a program of the cluster ends; errors of done may be temporary.
 func (c *cluster) poll(ctx context.Context, what string, done func(context.Context) (bool, error)) {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Millisecond, patience, true, func(ctx context.Context) (is bool, _ error) {
@@ -92,7 +92,7 @@ func (c *cluster) poll(ctx context.Context, what string, done func(context.Conte
 	}
 }
 
-// importIP waits for the import of web and returns its IP.
+// importIP waits for the import of web, and returns its IP.
 func (c *cluster) importIP(ctx context.Context) (ip string) {
 	mcs := get(mcsclient.NewForConfig(c.Config()))
 	c.poll(ctx, "the IP of ServiceImport web", func(ctx context.Context) (bool, error) {
@@ -103,7 +103,7 @@ func (c *cluster) importIP(ctx context.Context) (ip string) {
 	return ip
 }
 
-// awaitPods waits for so many ready pods of db, and no others, and returns their addresses.
+// awaitPods waits until db has exactly count pods, all ready, and returns their addresses.
 func (c *cluster) awaitPods(ctx context.Context, count int) (ips []string) {
 	c.poll(ctx, fmt.Sprintf("%d ready pods of db", count), func(ctx context.Context) (bool, error) {
 		pods, err := c.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=db"})
@@ -118,13 +118,13 @@ func (c *cluster) awaitPods(ctx context.Context, count int) (ips []string) {
 	return ips
 }
 
-// awaitPath waits until the controller of this cluster reaches the pods of another one, whose canaries all answered.
+// awaitPath waits until this cluster's controller reaches the pods of another cluster, and all its probe targets answered.
 func (c *cluster) awaitPath(ctx context.Context, to *cluster) {
 	c.poll(ctx, "the path to "+to.Name(), func(ctx context.Context) (bool, error) {
 		lease, err := c.Client().CoordinationV1().Leases(clusterset.Namespace).Get(ctx, memberstate.LeasePrefix+to.Name(), metav1.GetOptions{})
 		return lease.Annotations[memberstate.PathAnnotation] == string(liveness.Reachable), err
 	})
-	// A canary that never answered counts for nothing when it is cut.
+	// A probe target that never answered does not count as cut.
 	to.poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
 		return to.pods.answered[0].Load() > 0 && to.pods.answered[1].Load() > 0, nil
 	})
@@ -134,7 +134,7 @@ func (c *cluster) podIP(ctx context.Context, name string) string {
 	return get(c.Client().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})).Status.PodIP
 }
 
-// awaitBackends waits until the imported slices of web hold so many endpoints of each cluster that get traffic.
+// awaitBackends waits until the imported slices of web have this many endpoints per cluster that get traffic.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) {
 	c.poll(ctx, fmt.Sprintf("endpoints %v behind web", want), func(ctx context.Context) (bool, error) {
 		endpoints, err := clusterset.Imported(ctx, c.Client(), namespace, "web")

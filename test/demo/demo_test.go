@@ -22,7 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// variable has the binary of the test be the demo, so that nothing more is linked.
+// variable makes the test binary run the demo, so that no other binary is linked.
 const variable = "CLUSTERSET_DNS_DEMO"
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDemo runs the demo, which checks each of its answers, until it waits for Ctrl-C. What it prints has the lines of the
-// recording in README.md, its servers answer, and nothing of it is left after Ctrl-C.
+// TestDemo runs the demo, which checks each answer, until it waits for Ctrl-C. The output has the lines of the
+// recording in README.md, the demo's servers answer, and Ctrl-C leaves nothing behind.
 func TestDemo(t *testing.T) {
 	folder := t.TempDir()
 	self, err := os.Executable()
@@ -50,7 +50,7 @@ func TestDemo(t *testing.T) {
 	writer.Close()
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
-		_ = command.Wait() // it has, as a rule
+		_ = command.Wait() // it has usually ended by itself
 	})
 	var printed []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -81,8 +81,8 @@ func TestDemo(t *testing.T) {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// hasRecording looks for the lines of the recording in what the demo prints, in their order. Numbers, and with them
-// addresses, differ from run to run.
+// hasRecording checks that the output has the lines of the recording, in their order. Numbers and addresses differ
+// between runs.
 func hasRecording(t *testing.T, printed string) {
 	recording, err := os.ReadFile(filepath.Join("..", "..", "docs", "demo.svg"))
 	controlplanetest.Must(t, err)
@@ -93,7 +93,7 @@ func hasRecording(t *testing.T, printed string) {
 	}
 	for _, each := range lines {
 		line := html.UnescapeString(each[1])
-		if strings.Contains(line, "kubeconfig=") { // a path differs
+		if strings.Contains(line, "kubeconfig=") { // the path differs
 			continue
 		}
 		at := slices.Index(left, digits.ReplaceAllString(line, "0"))
@@ -104,7 +104,7 @@ func hasRecording(t *testing.T, printed string) {
 	}
 }
 
-// running counts the processes whose folder for temporary files this is: the demo and all that it started.
+// running counts the processes that use this folder for temporary files: the demo and the processes that it started.
 func running(t *testing.T, folder string) (count int) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	controlplanetest.Must(t, err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo joins three clusters, and has names of one answered in the others. It prints the commands that one would type
-// and what came back, and ends with an error if an answer is wrong. It runs on models of three API servers, in its own
-// process: nothing of Kubernetes but its client libraries is compiled for it.
+// Command demo joins three clusters, and resolves names of each cluster in the others. It prints the commands that a
+// user would type and their output, and fails if an answer is wrong. The three API servers are models in its own
+// process, so no part of Kubernetes except its client libraries is compiled.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	hold := flags.Bool("hold", false, "keep everything running after the story, until Ctrl-C")
 	recording := flags.String("recording", "", "write an animated SVG of the story to this `file`")
-	_ = flags.Parse(os.Args[1:]) // it exits on an error
+	_ = flags.Parse(os.Args[1:]) // exits on an error
 	n := &narrator{out: os.Stdout, began: time.Now()}
 	err := process.TieToParent()
 	if err == nil {
@@ -45,23 +45,23 @@ func main() {
 	}
 }
 
-// A failure is the panic by which must ends the story.
+// A failure is the value of the panic with which must ends the story.
 type failure struct{ error }
 
-// must ends the story with an error, which run returns.
+// must ends the story if there is an error, which run then returns.
 func must(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
 }
 
-// get is a value without an error, which would end the story.
+// get returns the value, or ends the story if there is an error.
 func get[T any](value T, err error) T {
 	must(err)
 	return value
 }
 
-// run tells the story and leaves nothing behind.
+// run runs the story and cleans up.
 func run(ctx context.Context, n *narrator, hold bool) (err error) {
 	defer func() {
 		switch failed := recover().(type) {
@@ -106,7 +106,7 @@ func run(ctx context.Context, n *narrator, hold bool) (err error) {
 	return nil
 }
 
-// hold exports everything again and waits for Ctrl-C.
+// hold exports everything again, and waits for Ctrl-C.
 func (s *story) hold(ctx context.Context) error {
 	s.chapter("everything goes on running until Ctrl-C; both services are exported again")
 	s.applyBoth(ctx, "web.yaml")
@@ -149,15 +149,15 @@ func (s *story) hold(ctx context.Context) error {
 	}
 }
 
-// programs are those of the product, as their main functions have them. The demo has them all in one executable, which
-// is one of them if it is called by its name: what is linked once takes a third of the time of three.
+// programs are the main functions of the product's programs. The demo is a single executable that runs one of them if
+// it is called by its name: linking one executable takes a third of the time of linking three.
 var programs = map[string]func(version string) int{
 	"clusterset-controller": controller.Main,
 	"coredns":               func(version string) int { coredns.Main(version); return 0 },
 	"kubectl-clusterset":    plugin.Main,
 }
 
-// link makes a folder in which this executable has the names of the programs.
+// link creates a folder in which this executable has the names of the programs.
 func link(folder string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -174,7 +174,7 @@ func link(folder string) error {
 	return nil
 }
 
-// beProgram runs the program that this executable is called by, and does not return then.
+// beProgram runs the program by whose name this executable was called. It then does not return.
 func beProgram() {
 	if run := programs[filepath.Base(os.Args[0])]; run != nil {
 		os.Exit(run("demo"))

@@ -15,23 +15,23 @@ import (
 	dns "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// patience bounds the wait for an answer. Answers take milliseconds; the bound only ends a demo that is wrong.
+// patience limits the wait for an answer. Answers take milliseconds, so only a broken demo waits that long.
 const patience = 2 * time.Minute
 
-// A narrator prints the story: headings, the commands that one would type, and what came back.
+// A narrator prints the story: headings, the commands that a user would type, and their output.
 type narrator struct {
 	out   io.Writer
 	began time.Time
 	shown []line
 }
 
-// A line of the recording is shown at a time after the beginning.
+// A line of the recording appears at this time after the beginning.
 type line struct {
 	at          time.Duration
 	class, text string
 }
 
-// show prints a line that the recording has, too.
+// show prints a line, and adds it to the recording.
 func (n *narrator) show(class, text string) {
 	fmt.Fprintln(n.out, text)
 	n.shown = append(n.shown, line{time.Since(n.began), class, text})
@@ -48,15 +48,15 @@ func (n *narrator) command(format string, args ...any) {
 	n.show("c", "$ "+fmt.Sprintf(format, args...))
 }
 
-// output prints what kubectl says, which the recording leaves out.
+// output prints the output of kubectl, which is not in the recording.
 func (n *narrator) output(text string) {
 	for each := range strings.Lines(strings.TrimSuffix(text, "\n") + "\n") {
 		fmt.Fprint(n.out, "  ", each)
 	}
 }
 
-// await asks the DNS server of a cluster until the answer is the wanted one: the data of the records, sorted, or the name of a
-// negative answer. It prints that as dig does, and returns how long after since it was.
+// await queries the DNS server of a cluster until the answer is as wanted: the sorted data of the records, or the name
+// of a negative answer. It prints the answer as dig does, and returns the time since since.
 func (n *narrator) await(ctx context.Context, c *cluster, name, kind, want string, since time.Time) time.Duration {
 	var answer dns.Answer
 	c.poll(ctx, "the answer "+want, func(ctx context.Context) (_ bool, err error) {
@@ -77,20 +77,20 @@ func (n *narrator) await(ctx context.Context, c *cluster, name, kind, want strin
 	return elapsed
 }
 
-// data is that of records, as await wants it.
+// data returns the data of records in the form of await.
 func data(records ...string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
 
 const (
 	rows, height, width = 22, 18, 1000
-	// least is the time between two lines, and rest how long the last screen stays.
+	// least is the shortest time between two lines, and rest how long the last screen is shown.
 	least, rest = 45 * time.Millisecond, 3 * time.Second
 )
 
-// folders are those of this machine.
+// folders matches paths of this machine.
 var folders = regexp.MustCompile(`=/\S*/`)
 
-// recording is an animated SVG of the story at its own speed, but no faster than one can follow. All lines scroll through a
-// window, bottom up.
+// recording returns an animated SVG of the story at its own speed, slowed down where it is too fast to read. The lines
+// scroll up through a window.
 func (n *narrator) recording() string {
 	for i := range n.shown[1:] {
 		n.shown[i+1].at = max(n.shown[i+1].at, n.shown[i].at+least)

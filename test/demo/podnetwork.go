@@ -20,23 +20,23 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-// A podNetwork is all that the demo has of one: it carries the connections to the canaries of a cluster, each of which
-// is the cluster's controller. Other pods have addresses, and nothing behind them.
+// A podNetwork is the demo's substitute for a pod network: it relays connections to the probe targets of a cluster, all
+// of which are the cluster's controller. Other pods have addresses, but nothing listens on them.
 type podNetwork struct {
 	listeners []*net.TCPListener
-	to        string // the address of the controller's canary
-	// fillers are connections that nothing accepts: behind them the kernel drops what arrives, as a cut network does.
+	to        string // the address on which the controller answers probes
+	// fillers are connections that are never accepted. While they fill the queue, the kernel drops new ones, as in a cut network.
 	fillers []net.Conn
 	carried sync.WaitGroup
-	// answered counts the connections that each listener carried to their end.
+	// answered counts the completed connections of each listener.
 	answered [nodes]atomic.Int64
 }
 
-// nodes is how many canaries a cluster has: a lone one would count only after --stale-after.
+// nodes is the number of probe targets per cluster: a single one would count only after --stale-after.
 const nodes = 2
 
-// newPodNetwork returns the network to a canary, and offers it to other clusters. It is nil if this machine has no IPv4 address
-// that a pod may have: controllers refuse canaries at those of the loopback device.
+// newPodNetwork returns a network to a probe target, and publishes the target to other clusters. It returns nil if this
+// machine has no IPv4 address that a pod may have: controllers refuse loopback addresses as probe targets.
 func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 	var address netip.Addr
 	for _, each := range get(net.InterfaceAddrs()) {
@@ -67,7 +67,7 @@ endpoints: [{addresses: [%[7]s], nodeName: node-%[2]d}]
 	return p
 }
 
-// carry carries connections until the network is cut.
+// carry relays connections until the network is cut.
 func (p *podNetwork) carry() {
 	for i, listener := range p.listeners {
 		p.carried.Go(func() {
@@ -85,7 +85,7 @@ func (p *podNetwork) carry() {
 	}
 }
 
-// forward carries one connection, which the canary ends.
+// forward relays one connection until the probe target closes it.
 func forward(from *net.TCPConn, to string) {
 	defer from.Close()
 	conn, err := net.DialTimeout("tcp", to, time.Second)
@@ -100,14 +100,14 @@ func forward(from *net.TCPConn, to string) {
 	_, _ = io.Copy(from, conn)
 }
 
-// cut lets no connection through any more, and refuses none.
+// cut drops new connections without refusing them.
 func (p *podNetwork) cut() {
 	for _, listener := range p.listeners {
 		must(listener.SetDeadline(time.Now()))
 	}
 	p.carried.Wait()
 	for _, listener := range p.listeners {
-		// A queue of one is full with two connections; a probe may be one of them.
+		// A queue of length one is full with two connections. One of them may be a probe.
 		backlog(listener, 1)
 		for range 2 {
 			conn, err := net.DialTimeout("tcp", listener.Addr().String(), 200*time.Millisecond)
@@ -132,7 +132,7 @@ func (p *podNetwork) repair() {
 	p.carry()
 }
 
-// backlog sets how many connections the kernel makes before they are accepted.
+// backlog sets the number of connections that the kernel establishes before they are accepted.
 func backlog(listener *net.TCPListener, length int) {
 	must(get(listener.SyscallConn()).Control(func(fd uintptr) { must(syscall.Listen(int(fd), length)) }))
 }

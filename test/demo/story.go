@@ -28,8 +28,8 @@ const (
 	dbName    = "db.demo.svc.clusterset.local."
 )
 
-// A story is what the demo shows. Every step checks what it prints. North is in another network, and takes part in one step
-// alone: clusters are the two others.
+// A story is the sequence of the demo's steps. Each step checks what it prints. North is in another network and takes
+// part in only one step; clusters are east and west.
 type story struct {
 	*narrator
 	config            string // path of a kubeconfig with all clusters
@@ -49,7 +49,7 @@ func (s *story) tell(ctx context.Context) {
 	s.unexport(ctx)
 }
 
-// join installs the two programs in each cluster and gives each a credential of each other.
+// join installs both programs in each cluster, and makes all clusters members of each other.
 func (s *story) join(ctx context.Context) {
 	s.chapter("install: rights, one CoreDNS and one controller in each cluster")
 	for _, c := range s.all {
@@ -64,13 +64,13 @@ func (s *story) join(ctx context.Context) {
 	}
 	s.chapter("join: each cluster gets a credential of each other, which reads EndpointSlices and a heartbeat and nothing else")
 	s.plugin(ctx, args...)
-	// The canaries of the demo are at an address of this machine.
+	// The probe targets of the demo have an address of this machine.
 	s.confine(ctx, s.east, "west", "0.0.0.0/0")
 	s.confine(ctx, s.west, "east", "0.0.0.0/0")
 }
 
-// exportWeb exports a ClusterIP Service from both clusters: one name, in each
-// cluster the IP of its own ServiceImport, and the local name stays as it was.
+// exportWeb exports a ClusterIP Service from both clusters: one name, which in each cluster resolves to the IP of its
+// own ServiceImport. The local name does not change.
 func (s *story) exportWeb(ctx context.Context) {
 	s.chapter("web: a Deployment behind a ClusterIP Service, exported by both clusters")
 	s.applyBoth(ctx, "web.yaml")
@@ -88,7 +88,7 @@ func (s *story) exportWeb(ctx context.Context) {
 	s.explainWeb(ctx, s.west, "4 of 4 endpoints")
 }
 
-// explainWeb says where a cluster's endpoints of web come from, and how many of them get traffic.
+// explainWeb shows where a cluster's endpoints of web come from, and how many of them get traffic.
 func (s *story) explainWeb(ctx context.Context, c *cluster, traffic string) {
 	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.Name(), "--dns", c.dns, "--controller", c.controller.Address)
 	if want := "Traffic goes to " + traffic; !strings.Contains(text, want) {
@@ -96,7 +96,7 @@ func (s *story) explainWeb(ctx context.Context, c *cluster, traffic string) {
 	}
 }
 
-// reachNorth exports web from a cluster whose pods cannot be reached: the others get its nodes, and it gets theirs.
+// reachNorth exports web from a cluster whose pods are unreachable: other clusters import its nodes, and it imports theirs.
 func (s *story) reachNorth(ctx context.Context) {
 	s.chapter("north is in another network, where pods have the same addresses as in east: nodes stand for pods")
 	s.apply(ctx, s.north, "test/demo/manifests/web.yaml")
@@ -112,8 +112,8 @@ func (s *story) reachNorth(ctx context.Context) {
 	s.west.awaitBackends(ctx, map[string]int{"east": 2, "west": 2})
 }
 
-// exportDB exports a headless Service from both clusters: the name has the pods
-// of both, and each pod has a name of its own.
+// exportDB exports a headless Service from both clusters: the name resolves to the pods of both, and each pod has its
+// own name.
 func (s *story) exportDB(ctx context.Context) {
 	s.chapter("db: a StatefulSet behind a headless Service, exported by both clusters")
 	s.applyBoth(ctx, "db.yaml")
@@ -130,14 +130,14 @@ func (s *story) exportDB(ctx context.Context) {
 	s.say("west reaches one pod of east by name")
 }
 
-// knowPods waits until db has these addresses in each cluster, and says how long after since that was.
+// knowPods waits until db has these addresses in each cluster, and prints the time since since.
 func (s *story) knowPods(ctx context.Context, ips []string, since time.Time, format string) {
 	for _, c := range s.clusters {
 		s.say(format, c.Name(), milliseconds(s.await(ctx, c, dbName, "A", data(ips...), since)))
 	}
 }
 
-// loseReadiness takes a pod of east out of its Service, and back in.
+// loseReadiness removes a pod of east from its Service, and adds it again.
 func (s *story) loseReadiness(ctx context.Context) {
 	s.chapter("a pod of east fails its readiness probe")
 	all, ip := s.podIPs(ctx, 2, 2), s.east.podIP(ctx, "db-1")
@@ -151,7 +151,7 @@ func (s *story) loseReadiness(ctx context.Context) {
 	} {
 		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, change.status)
 		s.command("kubectl --context east -n %s patch pod db-1 --subresource status -p '%s'", namespace, patch)
-		// The clock starts before the call, so the figure includes the API server's own answer.
+		// The clock starts before the request, so the figure includes the response time of the API server.
 		since := time.Now()
 		get(s.east.Client().CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch),
 			metav1.PatchOptions{}, "status"))
@@ -160,8 +160,8 @@ func (s *story) loseReadiness(ctx context.Context) {
 	}
 }
 
-// cutPodNetwork: the pods of east cannot be reached, while its API server can. west moves traffic to its own pods, and
-// back after the repair.
+// cutPodNetwork cuts the pods of east off, while its API server stays reachable. West moves traffic to its own pods,
+// and back after the repair.
 func (s *story) cutPodNetwork(ctx context.Context) {
 	if s.east.pods == nil {
 		s.chapter("the pod network is not cut: this machine has no address besides those of the loopback device")
@@ -182,7 +182,7 @@ func (s *story) cutPodNetwork(ctx context.Context) {
 	s.say("all pods get traffic again, %.1f s after the repair", elapsed.Seconds())
 }
 
-// scaleToZero empties west: its names fail over to east.
+// scaleToZero scales west to zero: its names fail over to east.
 func (s *story) scaleToZero(ctx context.Context) {
 	s.chapter("west is scaled to zero")
 	s.scaleWorkloads(ctx, s.west)
@@ -195,7 +195,7 @@ func (s *story) scaleToZero(ctx context.Context) {
 	s.explainWeb(ctx, s.west, "2 of 2 endpoints")
 }
 
-// unexport takes back the exports, west's first.
+// unexport withdraws the exports, west's first.
 func (s *story) unexport(ctx context.Context) {
 	s.chapter("both clusters take back their exports")
 	for _, c := range []*cluster{s.west, s.east} {
@@ -214,14 +214,14 @@ func (s *story) unexport(ctx context.Context) {
 	}
 }
 
-// podIPs waits for so many ready pods of db in each cluster and returns their addresses.
+// podIPs waits for this many ready pods of db in each cluster, and returns their addresses.
 func (s *story) podIPs(ctx context.Context, east, west int) []string {
 	return append(s.east.awaitPods(ctx, east), s.west.awaitPods(ctx, west)...)
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// apply applies files of the checkout, in whose root the demo runs, and prints what kubectl would. No kubectl is needed.
+// apply applies files of the checkout, the demo's working directory, and prints the output of kubectl, which is not needed.
 func (s *story) apply(ctx context.Context, c *cluster, files ...string) {
 	s.command("kubectl --context %s apply --server-side -f %s", c.Name(), strings.Join(files, " -f "))
 	for _, file := range files {
@@ -241,7 +241,7 @@ func (s *story) applyBoth(ctx context.Context, manifest string) {
 	}
 }
 
-// confine sets the ranges of the pods of another cluster.
+// confine sets the CIDRs of another cluster's pods.
 func (s *story) confine(ctx context.Context, c *cluster, other, ranges string) {
 	name := clusterset.SecretOf(other)
 	s.command("kubectl --context %s -n %s annotate --overwrite secret %s %s=%s", c.Name(), clusterset.Namespace, name,
@@ -251,7 +251,7 @@ func (s *story) confine(ctx context.Context, c *cluster, other, ranges string) {
 	s.output("secret/" + name + " annotated")
 }
 
-// scaleWorkloads takes all pods from the workloads of the demo.
+// scaleWorkloads scales the workloads of the demo to zero.
 func (s *story) scaleWorkloads(ctx context.Context, c *cluster) {
 	s.command("kubectl --context %s -n %s scale deployment/web statefulset/db --replicas=0", c.Name(), namespace)
 	none := []byte(`{"spec":{"replicas":0}}`)
@@ -260,7 +260,7 @@ func (s *story) scaleWorkloads(ctx context.Context, c *cluster) {
 	s.output("deployment.apps/web scaled\nstatefulset.apps/db scaled")
 }
 
-// plugin runs kubectl clusterset, and returns what it printed.
+// plugin runs kubectl clusterset, and returns its output.
 func (s *story) plugin(ctx context.Context, args ...string) string {
 	s.command("kubectl clusterset %s", strings.Join(args, " "))
 	var out bytes.Buffer

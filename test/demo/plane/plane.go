@@ -27,7 +27,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// A Plane is a model of a control plane: an API server that serves TLS on a loopback address, and workloads.
+// A Plane is a model of a control plane: an API server with TLS on a loopback address, and controllers of workloads.
 type Plane struct {
 	name, directory string
 	config          *rest.Config // of the administrator
@@ -39,10 +39,10 @@ type Plane struct {
 // Name is the name of the cluster.
 func (p *Plane) Name() string { return p.name }
 
-// Directory is where files of the plane may be.
+// Directory is a directory for files of the plane.
 func (p *Plane) Directory() string { return p.directory }
 
-// Config is that of the administrator. It belongs to the caller.
+// Config returns the administrator's configuration. The caller may change it.
 func (p *Plane) Config() *rest.Config { return rest.CopyConfig(p.config) }
 
 // Client has all rights.
@@ -51,7 +51,7 @@ func (p *Plane) Client() kubernetes.Interface { return p.kube }
 // Dynamic has all rights.
 func (p *Plane) Dynamic() dynamic.Interface { return p.dynamic }
 
-// Start starts one plane for each name. The planes run until stop is called, which removes what they wrote.
+// Start starts a plane for each name. The planes run until stop is called, which also removes their files.
 func Start(ctx context.Context, names ...string) (planes []*Plane, stop func() error, err error) {
 	root, err := os.MkdirTemp("", "clusterset-dns-demo-")
 	if err != nil {
@@ -73,7 +73,7 @@ func Start(ctx context.Context, names ...string) (planes []*Plane, stop func() e
 	return planes, stop, nil
 }
 
-// newPlane starts a plane with a number of its own. The third has the ranges of pods and Services of the first.
+// newPlane starts a plane with a unique number. The third plane has the same pod and Service ranges as the first.
 func newPlane(ctx context.Context, name, directory string, number byte) (*Plane, error) {
 	ranges := number % 2
 	if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -98,7 +98,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 		},
 		stop: func() {
 			cancel()
-			server.CloseClientConnections() // of watches
+			server.CloseClientConnections() // ends watches
 			server.Close()
 		},
 	}
@@ -120,7 +120,7 @@ func newPlane(ctx context.Context, name, directory string, number byte) (*Plane,
 	return p, nil
 }
 
-// WriteKubeconfig writes a kubeconfig of the administrator of planes, with a context for each.
+// WriteKubeconfig writes the administrator's kubeconfig for the planes, with a context for each.
 func WriteKubeconfig(path string, planes ...*Plane) error {
 	config := clientcmdapi.NewConfig()
 	for _, p := range planes {
@@ -129,7 +129,7 @@ func WriteKubeconfig(path string, planes ...*Plane) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// ServiceAccountKubeconfig is a kubeconfig with a token of a service account.
+// ServiceAccountKubeconfig returns a kubeconfig with a token of a service account.
 func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
 	token, err := pki.Token(ctx, p.kube, namespace, name, pki.Lifetime)
 	if err != nil {

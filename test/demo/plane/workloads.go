@@ -33,21 +33,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// sliceController is how Kubernetes' controller of EndpointSlices calls itself.
+// sliceController is the name of Kubernetes' EndpointSlice controller.
 const sliceController = "endpointslice-controller.k8s.io"
 
-// workloads plays the controllers of Deployments and StatefulSets, and kubelets whose pods are ready at once and run nothing. A
-// pod is bound to a node by its number, and keeps the readiness that somebody else gives to it. There are no ReplicaSets, no
-// status of workloads, and no pod is replaced if a template changes. EndpointSlices are written as Kubernetes does.
+// workloads simulates the controllers of Deployments and StatefulSets, and kubelets whose pods are ready at once and run
+// nothing. A pod's number selects its node. Readiness that another client sets is kept. There are no ReplicaSets, workloads
+// have no status, and a changed template replaces no pods. Kubernetes' own code reconciles the EndpointSlices.
 type workloads struct {
 	api        *apiserver.Server
 	kube       kubernetes.Interface
 	reconciler *endpointslice.Reconciler
 	nodes      []string
-	next       []netip.Addr // of each node: the address of its next pod
+	next       []netip.Addr // by node: the address of its next pod
 }
 
-// play creates the nodes of a plane, at the addresses after base, and plays until the context ends.
+// play creates the nodes of a plane, with the addresses after base, and simulates the controllers until the context ends.
 func play(ctx context.Context, api *apiserver.Server, p *Plane, pods, base netip.Addr) error {
 	w := &workloads{api: api, kube: p.kube}
 	for i, zone := range []string{"a", "b"} {
@@ -96,7 +96,7 @@ status: {addresses: [{type: InternalIP, address: %[5]s}], conditions: [{type: Re
 				return
 			case <-changed:
 			}
-			if w.pass(ctx) != nil { // a conflict, or a namespace that is going: the next pass sees what is there
+			if w.pass(ctx) != nil { // a conflict, or a terminating namespace: the next pass reads the new state
 				time.AfterFunc(100*time.Millisecond, func() { wake(nil) })
 			}
 		}
@@ -104,7 +104,7 @@ status: {addresses: [{type: InternalIP, address: %[5]s}], conditions: [{type: Re
 	return nil
 }
 
-// pass brings about what is desired, from the present state.
+// pass reconciles the current state with the desired state.
 func (w *workloads) pass(ctx context.Context) error {
 	var failed []error
 	pods := apiserver.List[*corev1.Pod](w.api, corev1.Resource("pods"))
@@ -132,7 +132,7 @@ func apps(resource string) schema.GroupResource {
 	return appsv1.SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
-// scale has an owner have as many pods as it wants, called by its name and a number.
+// scale creates or deletes pods until an owner has its replicas. A pod has the owner's name and a number.
 func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string, replicas *int32, template corev1.PodTemplateSpec,
 	pods []*corev1.Pod,
 ) error {
@@ -155,7 +155,7 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 		}
 		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 		for i := range pod.Spec.Containers {
-			for j := range pod.Spec.Containers[i].Ports { // the model of the API server does not
+			for j := range pod.Spec.Containers[i].Ports { // defaulted, because the model API server does not
 				pod.Spec.Containers[i].Ports[j].Protocol = cmp.Or(pod.Spec.Containers[i].Ports[j].Protocol, corev1.ProtocolTCP)
 			}
 		}
@@ -178,11 +178,11 @@ func (w *workloads) scale(ctx context.Context, owner metav1.Object, kind string,
 	return errors.Join(failed...)
 }
 
-// run gives a pod an address of its node, and says that it is ready.
+// run gives a pod an address on its node, and reports it as ready.
 func (w *workloads) run(ctx context.Context, pod *corev1.Pod) error {
 	i := slices.Index(w.nodes, pod.Spec.NodeName)
 	if i < 0 {
-		return nil // it waits for ever, as without a node
+		return nil // the pod stays pending, as without a node
 	}
 	address := w.next[i].String()
 	w.next[i] = w.next[i].Next()
@@ -194,7 +194,7 @@ func (w *workloads) run(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// slices has the EndpointSlices of a Service with a selector written.
+// slices reconciles the EndpointSlices of a Service with a selector.
 func (w *workloads) slices(service *corev1.Service, pods []*corev1.Pod) error {
 	if service.DeletionTimestamp != nil {
 		return nil
