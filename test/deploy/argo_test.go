@@ -31,9 +31,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
-// TestArgoRollouts does what docs/use/beside-others.md says, with Argo Rollouts' own controller: a Rollout in west takes
-// the traffic away, replaces all pods, and returns the traffic in steps. Its pauses end when the test has looked.
-// ARGO_ROLLOUTS is a folder with the source, and the program rollouts-controller.
+// TestArgoRollouts follows docs/use/beside-others.md with the real controller of Argo Rollouts: a Rollout in west moves
+// its traffic away, replaces all pods, and returns the traffic in steps. The test ends each pause after its checks.
+// ARGO_ROLLOUTS is a folder with the source and the program rollouts-controller.
 func TestArgoRollouts(t *testing.T) {
 	const namespace = "demo"
 	source := os.Getenv("ARGO_ROLLOUTS")
@@ -97,7 +97,7 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 	rollouts := west.Dynamic().Resource(schema.GroupVersionResource{
 		Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts",
 	}).Namespace(namespace)
-	// expect waits for the phase of the Rollout, the ready endpoints that clients have in both clusters, and the pods of west.
+	// expect waits for the phase of the Rollout, the ready endpoints of each cluster as clients see them, and the pods of west.
 	expect := func(what, phase string, wantEast, wantWest int, image string) {
 		want := fmt.Sprintf("%s, east %d, west %d, in both, and 3 pods of %s", phase, wantEast, wantWest, image)
 		took := eventually(t, what, func(ctx context.Context) error {
@@ -151,7 +151,7 @@ subjects: [{kind: ServiceAccount, name: rollout, namespace: demo}]
 	expect("the traffic is back", "Healthy", 3, 3, "web:2")
 }
 
-// playJobs does what the controller of Jobs and a kubelet would, for containers that are kubectl, with files of a folder.
+// playJobs simulates the Job controller and a kubelet for containers that run kubectl, with files from a folder.
 func playJobs(t *testing.T, cluster *controlplane.Cluster, folder string) {
 	t.Helper()
 	program := kubectl(t)

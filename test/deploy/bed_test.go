@@ -30,7 +30,7 @@ const (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// pinned returns a function that gives the path of helm, which a module in test/tools pins.
+// pinned returns a function that returns the path of the helm that a module in test/tools pins.
 func pinned(module string) func(testing.TB) string {
 	find := sync.OnceValues(func() (string, error) {
 		return assets.Tool(context.Background(), module, "helm")
@@ -42,7 +42,7 @@ func pinned(module string) func(testing.TB) string {
 	}
 }
 
-// helm is the newest version, and helm3 that before.
+// helm is the newest version, and helm3 the previous major version.
 var helm, helm3 = pinned("helm"), pinned("helm3")
 
 func kubectl(t testing.TB) string {
@@ -51,17 +51,17 @@ func kubectl(t testing.TB) string {
 	return paths[assets.Kubectl]
 }
 
-// try runs a program and returns what it wrote: its output, and what is wrong.
+// try runs a program. It returns stdout, and an error with stderr.
 func try(ctx context.Context, t testing.TB, stdin, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	command.Stdin = strings.NewReader(stdin)
-	// What the user has set up for the tools has no say here.
+	// The user's configuration of the tools must have no effect.
 	home := t.TempDir()
 	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM=" + os.Getenv("HELM"), "TMPDIR=" + home}
 	return process.Output(command)
 }
 
-// run is try for what must work.
+// run is like try, but ends the test if the program fails.
 func run(t testing.TB, stdin, program string, args ...string) string {
 	output, err := try(t.Context(), t, stdin, program, args...)
 	if err != nil {
@@ -70,12 +70,12 @@ func run(t testing.TB, stdin, program string, args ...string) string {
 	return output
 }
 
-// template renders the chart.
+// template returns the rendered chart.
 func template(t testing.TB, flags ...string) string {
 	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
 }
 
-// objects decodes a YAML stream.
+// objects parses a YAML stream.
 func objects(t testing.TB, text string) []*unstructured.Unstructured {
 	all, err := clusterset.Objects([]byte(text))
 	must(t, err)
@@ -87,19 +87,19 @@ func ctl(t testing.TB, cluster *controlplane.Cluster, stdin string, args ...stri
 	return run(t, stdin, kubectl(t), append([]string{"--kubeconfig", cluster.AdminKubeconfig()}, args...)...)
 }
 
-// apply writes objects to a cluster.
+// apply applies objects to a cluster.
 func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
 	ctl(t, cluster, objects, "apply", "--server-side", "-f", "-")
 }
 
-// controllerOf starts a controller with the rights that its account has in a cluster, until the test ends.
+// controllerOf starts a controller with the rights of its account in a cluster, until the test ends.
 func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) *clusterset.Program {
 	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
 	must(t, err)
 	return controlplanetest.RunController(t, cluster, filepath.Join(folder, "clusterset-controller"), flags...)
 }
 
-// As all packages wait and fail.
+// The usual functions to wait and fail.
 var (
 	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually

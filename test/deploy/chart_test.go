@@ -20,7 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// TestManifestsAreCurrent renders the plain manifests anew.
+// TestManifestsAreCurrent renders the plain manifests again, and compares them.
 func TestManifestsAreCurrent(t *testing.T) {
 	into := t.TempDir()
 	t.Setenv("HELM", "false")
@@ -37,7 +37,7 @@ func TestManifestsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestCRDsAreCurrent holds the chart's copies against the module's files.
+// TestCRDsAreCurrent compares the chart's copies with the module's files.
 func TestCRDsAreCurrent(t *testing.T) {
 	for file, want := range map[string][]byte{
 		"multicluster.x-k8s.io_serviceexports.yaml": crd.ServiceExportCRD,
@@ -55,8 +55,8 @@ func read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// TestMembersFromValues reads what the chart renders of members as the controller does. TestProjectedToken has one with an
-// audience.
+// TestMembersFromValues parses the members that the chart renders, as the controller does. TestProjectedToken covers
+// members with an audience.
 func TestMembersFromValues(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	certificate, _, err := pki.SelfSigned([]string{"west"})
@@ -97,8 +97,8 @@ func TestMembersFromValues(t *testing.T) {
 	}
 }
 
-// TestPodsAreConfined looks at every container of the chart for what Pod security admission does not ask for in
-// TestInstallUpgradeUninstall.
+// TestPodsAreConfined checks every container of the chart for settings that Pod security admission, which
+// TestInstallUpgradeUninstall enforces, does not require.
 func TestPodsAreConfined(t *testing.T) {
 	deployments := 0
 	for _, object := range objects(t, template(t, "--set", "coredns.enabled=true")) {

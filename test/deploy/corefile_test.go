@@ -21,8 +21,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// questions are what each example is asked: a name and a type, and the data of the answers, sorted, or what there is
-// instead. AXFR counts records. WEB, OWN and KUBERNETES are addresses.
+// questions are the queries for each example: a name and a type, and the sorted data of the answers, or a description.
+// AXFR counts records. WEB, OWN and KUBERNETES stand for addresses.
 var questions = map[string][][2]string{
 	"README.md 1": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
@@ -77,7 +77,7 @@ var questions = map[string][][2]string{
 	},
 	"outside.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
-		{"db.shop.svc.clusterset.local. A", "NXDOMAIN"}, // its tier is none of those served
+		{"db.shop.svc.clusterset.local. A", "NXDOMAIN"}, // its tier is not served here
 		{"hidden.back.svc.clusterset.local. A", "NXDOMAIN"},
 	},
 	"large.Corefile": {
@@ -94,17 +94,17 @@ var questions = map[string][][2]string{
 	},
 }
 
-// TestExamples starts each example, and those of the plugin's README, as a CoreDNS with the rights that deploy/ gives it, on
-// a real API server, and asks it.
+// TestExamples starts each example, and the examples in the plugin's README, as a CoreDNS with the rights from deploy/
+// on a real API server, and queries it.
 func TestExamples(t *testing.T) {
 	cluster := installed(t)
 	addresses := shop(t, cluster)
 	credential, err := cluster.ServiceAccountKubeconfig(t.Context(), "kube-system", "clusterset-coredns")
 	must(t, err)
-	// The examples name no context, or this one.
+	// The examples name this context or none.
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
-	// The rest of the world is at 192.0.2.80.
+	// All external names resolve to 192.0.2.80.
 	upstream := controlplanetest.RunCoreDNS(t, cluster,
 		".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
 	examples := map[string]string{}
@@ -142,8 +142,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestMigrationWithoutTheCRD: with the search path of pods, a resolver asks for each external name in cluster.local first,
-// and some resolvers stop at SERVFAIL.
+// TestMigrationWithoutTheCRD: with the search path of pods, resolvers query each external name in cluster.local first,
+// and some give up at SERVFAIL.
 func TestMigrationWithoutTheCRD(t *testing.T) {
 	cluster := bare(t)[0]
 	server := controlplanetest.RunCoreDNS(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
@@ -156,8 +156,8 @@ func TestMigrationWithoutTheCRD(t *testing.T) {
 	}
 }
 
-// TestCoreDNSUsesEveryRight compares what CoreDNS calls with the rights that the chart gives it where it is asked to.
-// Those of the controller and of members are proved by test/controller.
+// TestCoreDNSUsesEveryRight compares CoreDNS's calls with the rights that the chart grants with all options.
+// test/controller tests the rights of the controller and of members.
 func TestCoreDNSUsesEveryRight(t *testing.T) {
 	cluster := installed(t)
 	log := audit.Of(t, cluster)
@@ -190,7 +190,7 @@ func TestCoreDNSUsesEveryRight(t *testing.T) {
 	})
 }
 
-// shop writes what the examples serve, and returns the addresses in it.
+// shop creates the objects that the examples serve, and returns their addresses by placeholder.
 func shop(t testing.TB, cluster *controlplane.Cluster) map[string]string {
 	var endpoints strings.Builder
 	for i := range 20 {
@@ -248,7 +248,7 @@ var (
 	blockLine      = regexp.MustCompile(`(?m)^\S.*\{$`)
 )
 
-// here is an example with the addresses, the ports and the credential of this test.
+// here returns an example with the addresses, the ports and the credential of this test.
 func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 	corefile = kubeconfigLine.ReplaceAllString(corefile, "")
 	corefile = pluginLine.ReplaceAllStringFunc(corefile, func(line string) string {
@@ -260,7 +260,7 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 		return block
 	})
 	corefile = sideLine.ReplaceAllString(corefile, "${1}${2} 127.0.0.1:0")
-	// It would find itself in a loop, as it asks a server of this machine.
+	// The plugin loop would detect a loop, because the upstream is on the same machine.
 	corefile = strings.ReplaceAll(corefile, "    loop\n", "")
 	second, err := process.FreePort()
 	must(t, err)
@@ -274,7 +274,7 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 		"to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
 }
 
-// answers waits until a question, a name and a type, has an answer.
+// answers waits until a query (name and type) has this answer.
 func answers(t *testing.T, server, question, want string) {
 	qname, qtype, _ := strings.Cut(question, " ")
 	eventually(t, question, func(ctx context.Context) error {
@@ -286,7 +286,7 @@ func answers(t *testing.T, server, question, want string) {
 	})
 }
 
-// ask puts a question over UDP, or asks for the transfer of the zone of the set, and looks whether the name is in it.
+// ask queries a name over UDP. For AXFR it transfers the zone of the set, and checks that the name is in it.
 func ask(ctx context.Context, address, qname, qtype string) (string, error) {
 	if qtype == "AXFR" {
 		return transfer(address, qname)

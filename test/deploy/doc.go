@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy tests what is applied to a cluster on real API servers: the chart and the manifests rendered from it,
-// the rights that they give, the policies, the examples of Corefiles, what watches over all of it, and the ways to API
-// servers that are private.
+// Package deploy tests everything that is applied to a cluster, on real API servers: the chart and the manifests
+// rendered from it, the rights that they grant, the admission policies, the example Corefiles, monitoring, and access
+// to private API servers.
 package deploy

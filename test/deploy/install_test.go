@@ -18,9 +18,9 @@ import (
 // bare is a cluster without the Multi-Cluster Services API.
 var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", Zones: []string{"a", "b"}, WithoutCRDs: true})
 
-// TestInstallUpgradeUninstall does with Helm 3 what an operator does. An uninstall does not take the exports with it
-// unless that is asked for, and what it left does not stop the next installation. That nothing else is left is tested
-// in test/quickstart, with Helm 4.
+// TestInstallUpgradeUninstall follows an operator with Helm 3. An uninstall keeps the exports unless told otherwise,
+// and its remains do not stop the next installation. test/quickstart tests with Helm 4 that an uninstall leaves nothing
+// else behind.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
 	kubelet.Start(t, kubelet.Options{Cluster: cluster})
@@ -28,7 +28,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	release := func(args ...string) {
 		run(t, "", helm3(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
 	}
-	// Pod security is enforced: a pod that is not confined would not start.
+	// Pod security is enforced: an unconfined pod would not start.
 	ctl(t, cluster, "", "create", "namespace", system)
 	ctl(t, cluster, "", "label", "namespace", system, "pod-security.kubernetes.io/enforce=restricted")
 	release("install", "clusterset-dns", chart, "--set", "clusterId=east")
@@ -61,8 +61,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	ctl(t, cluster, "", "delete", "namespace", system)
 }
 
-// TestServerTakesAllValues gives the chart with values to a real API server, which checks it against its schemas and writes
-// nothing. The manifests are applied by other tests, and the chart with its defaults by test/quickstart.
+// TestServerTakesAllValues sends the chart with values to a real API server as a dry run, to validate it. Other tests
+// apply the manifests, and test/quickstart the chart with its defaults.
 func TestServerTakesAllValues(t *testing.T) {
 	cluster := bare(t)[0]
 	ctl(t, cluster, "", "create", "namespace", system)
@@ -79,7 +79,7 @@ func TestServerTakesAllValues(t *testing.T) {
 		"networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
 		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
 		"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}")
-	// The address must be one of the cluster's range.
+	// The address must be in the cluster's range.
 	text = strings.ReplaceAll(text, "10.96.0.99", cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
 	output := ctl(t, cluster, text, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 	if count := strings.Count(output, "(server dry run)"); count != len(objects(t, text)) {

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// profiles are ClusterProfiles of two namespaces. The id of the second one is its label.
+// profiles are ClusterProfiles in two namespaces. A label of the second one has its cluster id.
 const profiles = `
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ClusterProfile
@@ -29,8 +29,8 @@ kind: ClusterProfile
 metadata: {name: spoke-7, namespace: other, labels: {env: prod, example.org/id: labeled}}
 `
 
-// TestMembersFromInventories: with the rights of the chart, clusters join with their objects of an API server, once it has the
-// resource. TestMembersOfASource and TestUnreadableInventory have what else a source does.
+// TestMembersFromInventories: with the rights of the chart, clusters join when an API server has their ClusterProfiles,
+// even if the CRD is created later. TestMembersOfASource and TestUnreadableInventory cover other cases.
 func TestMembersFromInventories(t *testing.T) {
 	cluster := controlplanetest.Start(t, controlplane.Options{Name: "hub"})[0]
 	sources := []string{"clusterprofile:fleet", "clusterprofile:other:env=prod:example.org/id"}

@@ -12,7 +12,7 @@ import (
 
 const monitoring = root + "/deploy/chart/files/monitoring/"
 
-// TestMonitoringObjects holds the rule and the dashboard against their files.
+// TestMonitoringObjects compares the rule and the dashboard with their files.
 func TestMonitoringObjects(t *testing.T) {
 	found := map[string]map[string]any{}
 	for _, object := range objects(t, template(t, "--set", "metrics.prometheusRule.enabled=true,"+

@@ -26,7 +26,7 @@ var shared = controlplanetest.Shared(controlplane.Options{Name: "deploy", APISer
 
 var install sync.Once
 
-// installed is a cluster to which deploy/manifest.yaml and deploy/coredns-rbac.yaml were applied.
+// installed returns a cluster to which deploy/manifest.yaml and deploy/coredns-rbac.yaml were applied.
 func installed(t testing.TB) *controlplane.Cluster {
 	cluster := shared(t)[0]
 	install.Do(func() {
@@ -37,7 +37,7 @@ func installed(t testing.TB) *controlplane.Cluster {
 
 type user = audit.User
 
-// namespaceOf makes a namespace with that prefix for a test.
+// namespaceOf creates a namespace with this prefix for a test.
 func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) string {
 	made, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}, metav1.CreateOptions{})
@@ -45,7 +45,7 @@ func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) str
 	return made.Name
 }
 
-// grant binds a ClusterRole to a user in one namespace, or in all where it is empty.
+// grant binds a ClusterRole to a user in a namespace; empty means all namespaces.
 func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, who user) {
 	args := []string{"create", "clusterrolebinding", who.UserName}
 	if namespace != "" {
@@ -54,7 +54,7 @@ func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, 
 	ctl(t, cluster, "", append(args, "--clusterrole", role, "--user", who.UserName)...)
 }
 
-// deniedBy is nil where the error is the refusal of that policy, or of RBAC where that is empty.
+// deniedBy returns nil if the error is a refusal by this policy; empty means by RBAC.
 func deniedBy(err error, policy string) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("got %w, want it forbidden", err)
@@ -65,7 +65,7 @@ func deniedBy(err error, policy string) error {
 	return nil
 }
 
-// An object is one that the policies are about.
+// An object is a resource that the policies restrict.
 type object = *unstructured.Unstructured
 
 const (
@@ -76,7 +76,7 @@ const (
 
 var (
 	dry = []string{metav1.DryRunAll}
-	// ours are the labels of Services and EndpointSlices that the controller makes.
+	// ours are the labels of Services and EndpointSlices of the controller.
 	ours = map[string]string{export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager}
 )
 
@@ -105,7 +105,7 @@ func objectOf(version, kind, name string, labels map[string]string, field string
 	return made
 }
 
-// resourceOf is the resource of an object in a namespace, with the rights of a user.
+// resourceOf returns a client for the resource of an object in a namespace, with the rights of a user.
 func resourceOf(t testing.TB, of object, cluster *controlplane.Cluster, who user, namespace string) dynamic.ResourceInterface {
 	config := cluster.Config()
 	config.Impersonate = who
@@ -115,18 +115,18 @@ func resourceOf(t testing.TB, of object, cluster *controlplane.Cluster, who user
 	return client.Resource(resource).Namespace(namespace)
 }
 
-// An attempt is what a user tries with an object: to create one more, to update it and its status, and to delete it.
+// An attempt is a list of operations of a user on an object: create another one, update it and its status, and delete it.
 type attempt struct {
 	what      string
 	who       user
 	namespace string
 	object    object
-	change    func(object) // of the update
-	// denied maps operations to the policy that denies them, empty for RBAC. The others are allowed.
+	change    func(object) // makes the update
+	// denied maps operations to the policy that denies them; empty means RBAC. Other operations are allowed.
 	denied map[string]string
 }
 
-// try creates the object as an administrator, tries each operation by a dry run, and deletes the object.
+// try creates the object as an administrator, tries each operation as a dry run, and deletes the object.
 func (a attempt) try(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	all := resourceOf(t, a.object, cluster, user{}, a.namespace)
@@ -158,7 +158,7 @@ func annotate(it object) { it.SetAnnotations(map[string]string{"a": "b"}) }
 func unlabel(it object)  { it.SetLabels(nil) }
 func adopt(it object)    { it.SetLabels(ours) }
 
-// by maps the operations to what denies them.
+// by maps each operation to the policy that denies it.
 func by(policy string, operations ...string) map[string]string {
 	denied := map[string]string{}
 	for _, operation := range operations {
@@ -168,12 +168,12 @@ func by(policy string, operations ...string) map[string]string {
 }
 
 // TestWhoWritesObjectsOfTheController tries to write imports, to redirect an imported name, and to publish without a
-// ServiceExport, as everybody who might.
+// ServiceExport, as each kind of user.
 func TestWhoWritesObjectsOfTheController(t *testing.T) {
 	cluster := installed(t)
 	team := namespaceOf(t, cluster, "team-")
-	// Kubernetes' own role for a namespace's administrator has no right on ServiceImports. Many give cluster-admin in a
-	// namespace instead, which has.
+	// Kubernetes' role admin for a namespace grants nothing on ServiceImports. Many organizations bind cluster-admin in
+	// a namespace instead, which does.
 	admin, owner, everywhere := user{UserName: "admin-of-" + team}, user{UserName: "owner-of-" + team}, user{UserName: "everywhere-" + team}
 	grant(t, cluster, team, "admin", admin)
 	grant(t, cluster, team, "cluster-admin", owner)
@@ -208,7 +208,7 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 		attempts = append(attempts,
 			attempt{what, controller, team, imported, annotate, nil},
 			attempt{what, everywhere, team, imported, annotate, nil},
-			attempt{what, owner, team, imported, annotate, by(importsPolicy, "create", "update", "status")}, // deleting is free
+			attempt{what, owner, team, imported, annotate, by(importsPolicy, "create", "update", "status")}, // may delete
 			attempt{what, admin, team, imported, annotate, by("", "create", "update", "status", "delete")},
 			attempt{what, dns, team, imported, annotate, by("", "create", "update", "status", "delete")})
 	}
@@ -217,7 +217,7 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 	}
 }
 
-// TestTheControllerIsConfined tries as the controller what RBAC cannot refuse to it.
+// TestTheControllerIsConfined tries operations as the controller that RBAC cannot deny to it.
 func TestTheControllerIsConfined(t *testing.T) {
 	cluster := installed(t)
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
@@ -243,8 +243,8 @@ func TestTheControllerIsConfined(t *testing.T) {
 	}
 }
 
-// TestNamespacesWithImportsGo deletes a namespace with imports, exports and objects of the controller in it, of which some
-// wait for the garbage collector.
+// TestNamespacesWithImportsGo deletes a namespace with imports, exports and objects of the controller. Some of them
+// have a finalizer of the garbage collector.
 func TestNamespacesWithImportsGo(t *testing.T) {
 	cluster := installed(t)
 	team := namespaceOf(t, cluster, "team-")
@@ -271,7 +271,7 @@ func TestNamespacesWithImportsGo(t *testing.T) {
 	})
 }
 
-// TestExportsOfDeniedNamespaces tries to export from namespaces that take no part in the set, as an administrator.
+// TestExportsOfDeniedNamespaces tries to export from denied namespaces as an administrator.
 func TestExportsOfDeniedNamespaces(t *testing.T) {
 	cluster := installed(t)
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")

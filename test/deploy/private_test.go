@@ -30,15 +30,15 @@ import (
 
 const membersPage = "operate/members.md"
 
-// TestReverseTunnel follows docs/operate/members.md: two clusters read a third through a tunnel that its network
-// dials out, which ends, and whose host is lost, while exports change.
+// TestReverseTunnel follows docs/operate/members.md: two clusters read a third through a tunnel that is dialed from its
+// network. The tunnel ends, and then its host is lost, while exports change.
 func TestReverseTunnel(t *testing.T) {
 	sshd, ssh := debian(t, "sshd", "openssh-server"), debian(t, "ssh", "openssh-client")
 	keygen := debian(t, "ssh-keygen", "openssh-client")
 	clusters, shell := privateSet(t, "west", "east", "north")
 	west, readers := clusters[0], clusters[1:]
 
-	// The bastion, and the tunnel of the page with the addresses of the test.
+	// The bastion and the tunnel of the page, with the addresses of the test.
 	folder := t.TempDir()
 	me, err := osuser.Current()
 	must(t, err)
@@ -56,7 +56,7 @@ func TestReverseTunnel(t *testing.T) {
 		"PidFile none\nStrictModes no\nUsePAM no\n%s", bastion, folder+"/bastion-key", folder+"/authorized_keys",
 		place.Replace(documented(t, membersPage, "Match User"))))
 	if os.Geteuid() == 0 {
-		must(t, os.MkdirAll("/run/sshd", 0o755)) // as the service of the package does
+		must(t, os.MkdirAll("/run/sshd", 0o755)) // as the package's service does
 	}
 	background(t, folder, sshd, "-D", "-e", "-f", configuration)
 	eventually(t, "the bastion", func(ctx context.Context) error { return dialed(ctx, bastion.String()) })
@@ -69,7 +69,7 @@ func TestReverseTunnel(t *testing.T) {
 	publish(t, west, "10.2.0.1")
 	shell(place.Replace(documented(t, membersPage, "--tls-server-name")))
 	for i, reader := range readers {
-		publish(t, reader, fmt.Sprintf("10.1.0.%d", i+1)) // used in the place of demoted endpoints
+		publish(t, reader, fmt.Sprintf("10.1.0.%d", i+1)) // used instead of demoted endpoints
 	}
 	read := func(what, state string, want ...string) {
 		for _, reader := range readers {
@@ -87,14 +87,14 @@ func TestReverseTunnel(t *testing.T) {
 	tunnel = background(t, folder, ssh, flags...)
 	read("with another tunnel", fresh, "10.2.0.2", "10.2.0.3")
 
-	// Its host is lost, and another one starts the tunnel until it gets the port.
+	// The tunnel's host is lost. Another host starts the tunnel again and again until the port is free.
 	must(t, tunnel.Freeze())
 	publish(t, west, "10.2.0.4")
 	read("without the host", demoted, "10.2.0.2", "10.2.0.3")
 	next, tries := background(t, folder, ssh, flags...), 1
 	eventually(t, "another host", func(ctx context.Context) error {
 		if !next.Running() {
-			must(t, next.Kill()) // its end is no failure
+			must(t, next.Kill()) // it may have ended by itself
 			next, tries = background(t, folder, ssh, flags...), tries+1
 		}
 		return seen(ctx, readers[0], fresh, "10.2.0.4")
@@ -103,8 +103,8 @@ func TestReverseTunnel(t *testing.T) {
 	read("with another host", fresh, "10.2.0.4")
 }
 
-// TestConnectProxy follows the page, too: a cluster reads another through tinyproxy, which admits the API server only.
-// A member that falls silent is the same behind a proxy.
+// TestConnectProxy follows the same page: a cluster reads another through tinyproxy, which admits only the API server.
+// The simulation covers members that become unreachable.
 func TestConnectProxy(t *testing.T) {
 	tinyproxy, curl := debian(t, "tinyproxy", "tinyproxy"), debian(t, "curl", "curl")
 	clusters, shell := privateSet(t, "west", "east")
@@ -136,12 +136,12 @@ func TestConnectProxy(t *testing.T) {
 	}
 }
 
-// debian returns the path of a program of Debian.
+// debian returns the path of a program from a Debian package.
 func debian(t *testing.T, name, from string) string {
 	t.Helper()
 	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin") {
 		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
-			return path // sshd demands an absolute one
+			return path // sshd requires an absolute path
 		}
 	}
 	t.Fatalf("%s is missing: apt-get install --no-install-recommends %s", name, from)
@@ -151,7 +151,7 @@ func debian(t *testing.T, name, from string) string {
 // showMembers shows how east reads its members.
 const showMembers = "kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_east"
 
-// privateSet starts clusters with a controller each. The function is that of shellOf.
+// privateSet starts clusters with a controller each. The returned function is like that of shellOf.
 func privateSet(t *testing.T, names ...string) ([]*controlplane.Cluster, func(string) string) {
 	clusters := planes(t, names...)
 	shell, controllers := shellOf(t, clusters...), ""
@@ -176,13 +176,13 @@ func planes(t *testing.T, names ...string) []*controlplane.Cluster {
 	return clusters
 }
 
-// shellOf returns a function that runs commands of a user, who has a context for each cluster.
+// shellOf returns a function that runs shell commands with a context for each cluster.
 func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
 	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
 	must(t, err)
 	var files []string
 	for _, cluster := range clusters {
-		files = append(files, written(t, t.TempDir(), "kubeconfig", read(t, cluster.AdminKubeconfig()))) // commands change it
+		files = append(files, written(t, t.TempDir(), "kubeconfig", read(t, cluster.AdminKubeconfig()))) // a copy to change
 	}
 	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)), strings.Join(files, ":"))
 	return func(commands string) string {
@@ -190,13 +190,13 @@ func shellOf(t *testing.T, clusters ...*controlplane.Cluster) func(string) strin
 	}
 }
 
-// background runs a program that ends with the test.
+// background runs a program until the test ends.
 func background(t *testing.T, folder, path string, args ...string) *process.Process {
 	name := filepath.Base(path)
 	return controlplanetest.Run(t, process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
 }
 
-// publish has a cluster export a Service with these endpoints.
+// publish makes a cluster export a Service with these endpoints.
 func publish(t *testing.T, cluster *controlplane.Cluster, addresses ...string) {
 	must(t, clusterset.Apply(t.Context(), cluster, []byte(`
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{name: http, port: 80}]}}
@@ -209,13 +209,13 @@ func publish(t *testing.T, cluster *controlplane.Cluster, addresses ...string) {
 		strings.Join(addresses, "]}, {conditions: {ready: true}, addresses: [")+`]}]}`)))
 }
 
-// States of a member, by the mark of its endpoints.
+// States of a member, with the marks of its endpoints.
 const (
 	fresh   = ""
 	demoted = "~" // stale, and another cluster has a ready endpoint
 )
 
-// seen checks that a cluster has these endpoints of west alone, in a state.
+// seen returns an error unless a cluster has exactly these endpoints of west, in this state.
 func seen(ctx context.Context, cluster *controlplane.Cluster, state string, want ...string) error {
 	all, err := clusterset.Imported(ctx, cluster.Client(), "default", "web")
 	if err != nil {
@@ -239,7 +239,7 @@ func seen(ctx context.Context, cluster *controlplane.Cluster, state string, want
 	return nil
 }
 
-// reads waits for what seen checks.
+// reads waits until seen returns nil.
 func reads(t *testing.T, what string, cluster *controlplane.Cluster, state string, want ...string) {
 	took := eventually(t, what+", in "+cluster.Name(), func(ctx context.Context) error {
 		return seen(ctx, cluster, state, want...)
@@ -247,7 +247,7 @@ func reads(t *testing.T, what string, cluster *controlplane.Cluster, state strin
 	t.Logf("%s, in %s: %v%s after %v", what, cluster.Name(), want, state, took.Round(time.Millisecond))
 }
 
-// expectKeyRestricted: the key of the tunnel listens on no other port, opens no connection, and runs no command.
+// expectKeyRestricted: with the tunnel's key, ssh cannot listen on another port, open a connection, or run a command.
 func expectKeyRestricted(t *testing.T, ssh string, flags []string, end, other, target string) {
 	t.Helper()
 	login := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return flag == "-N" })
@@ -267,7 +267,7 @@ func expectKeyRestricted(t *testing.T, ssh string, flags []string, end, other, t
 	}
 }
 
-// dialed reports whether something listens.
+// dialed returns an error unless something listens.
 func dialed(ctx context.Context, address string) error {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// TestProjectedToken joins two clusters as docs/operate/members.md says, without a stored credential: the API server of
-// west trusts tokens that east issues for it. The kubelet's part, to renew the file, is played.
+// TestProjectedToken joins two clusters without a stored credential, as docs/operate/members.md says: the API server of
+// west trusts tokens that east issues for it. The test renews the token's file in place of the kubelet.
 func TestProjectedToken(t *testing.T) {
 	east := controlplanetest.Start(t, controlplane.Options{Name: "east"})[0]
 	west := controlplanetest.Start(t, controlplane.Options{
@@ -34,7 +34,7 @@ func TestProjectedToken(t *testing.T) {
 		read(t, root+"/docs/"+membersPage))[1]
 	ctl(t, east, "", strings.Fields(command)...)
 
-	// The kubelet of east.
+	// The test takes the part of east's kubelet.
 	const account, audience = "clusterset-controller", "https://west.example.org"
 	path := filepath.Join(t.TempDir(), "west")
 	renew := func() string {
@@ -63,7 +63,7 @@ func TestProjectedToken(t *testing.T) {
 	publish(t, west, "10.2.0.1")
 	reads(t, "joined", east, fresh, "10.2.0.1")
 
-	// A renewed file, and connections made anew.
+	// The file is renewed, and new connections are made.
 	if renew() == first {
 		t.Error("the second token is the first one")
 	}
@@ -72,7 +72,7 @@ func TestProjectedToken(t *testing.T) {
 	publish(t, west, "10.2.0.2")
 	reads(t, "with another token", east, fresh, "10.2.0.2")
 
-	// Revoked as documented: without a reader nothing is read any more.
+	// Access is revoked as documented: without the binding, east cannot read anything.
 	ctl(t, west, "", "delete", "clusterrolebinding", "clusterset-member")
 	eventually(t, "west does not serve east", func(ctx context.Context) error {
 		if err := mayRead(ctx, t, west, renew()); !apierrors.IsForbidden(err) {
@@ -82,7 +82,7 @@ func TestProjectedToken(t *testing.T) {
 	})
 }
 
-// authentication returns the documented file by which west trusts east.
+// authentication returns the path of the documented file with which west trusts east.
 func authentication(t *testing.T, east *controlplane.Cluster) string {
 	text := documented(t, membersPage, "kind: AuthenticationConfiguration")
 	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
@@ -91,7 +91,7 @@ func authentication(t *testing.T, east *controlplane.Cluster) string {
 	return written(t, t.TempDir(), "authentication.yaml", text)
 }
 
-// tokenOf requests a token, as the kubelet does for a projected volume if it has an audience.
+// tokenOf requests a token; with an audience, as the kubelet does for a projected volume.
 func tokenOf(t *testing.T, cluster *controlplane.Cluster, account string, audience ...string) string {
 	token, err := pki.Token(t.Context(), cluster.Client(), system, account, life, audience...)
 	must(t, err)

@@ -28,14 +28,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// life is the least lifetime that an API server issues. The clocks of the readers make ten seconds of it.
+// life is the shortest lifetime that an API server issues. For the readers' clocks, it is ten seconds of real time.
 const (
 	life = 10 * time.Minute
 	rate = 60
 )
 
-// TestRenewedToken joins west with two readers, whose tokens live for ten minutes: each renews its own, with the rights that
-// it has, until the account of one is deleted; an open watch continues. The simulation tests what becomes of what a reader imported.
+// TestRenewedToken joins west with two readers with tokens of ten minutes. Each reader renews its token with its own
+// rights, until the account of one is deleted; an open watch survives that. The simulation tests the effect on imports.
 func TestRenewedToken(t *testing.T) {
 	clusters := planes(t, "east", "north", "west")
 	east, west := clusters[0], clusters[2]
@@ -45,7 +45,7 @@ func TestRenewedToken(t *testing.T) {
 		stop  func()
 	}
 	readers := map[string]reader{}
-	// start starts the controller of a reader, whose clock begins now.
+	// start starts the controller of a reader, with a clock that begins now.
 	start := func(name string) {
 		credential, err := clusterset.WriteCredential(t.Context(), named[name], system, "clusterset-controller")
 		must(t, err)
@@ -75,7 +75,7 @@ func TestRenewedToken(t *testing.T) {
 		must(t, err)
 		return config.AuthInfos["west"].Token
 	}
-	// give has a reader use a new token with a short life, and returns it.
+	// give stores a new token with a short lifetime in a reader's Secret, and returns it.
 	give := func(reader string) string {
 		token := tokenOf(t, west, member.AccountPrefix+reader)
 		secrets := named[reader].Client().CoreV1().Secrets(system)
@@ -87,8 +87,8 @@ func TestRenewedToken(t *testing.T) {
 		must(t, err)
 		return token
 	}
-	var tokens []string // of east
-	// Each at half of the life.
+	var tokens []string // tokens of east
+	// Each token is renewed at half of its lifetime.
 	for name := range readers {
 		readers[name].stop()
 		before, after := give(name), ""
@@ -115,7 +115,7 @@ func TestRenewedToken(t *testing.T) {
 	}
 	publish(t, west, "10.2.0.1")
 	reads(t, "with renewed tokens", east, fresh, "10.2.0.1")
-	// What the account of a reader may do, and what the controller of the reader may.
+	// The rights of a reader's account, and of the reader's controller.
 	client := reading(t, west, held("east"))
 	_, err := client.CoreV1().Secrets(system).List(t.Context(), metav1.ListOptions{})
 	refused := map[string]error{"Secrets": err}
@@ -135,7 +135,7 @@ func TestRenewedToken(t *testing.T) {
 		}
 	}
 
-	// Revoked as documented.
+	// Access is revoked as documented.
 	tokens = append(tokens, held("east"))
 	published := metav1.ListOptions{LabelSelector: export.LabelService + "=web"}
 	list, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), published)
@@ -181,13 +181,13 @@ func TestRenewedToken(t *testing.T) {
 	})
 }
 
-// mayRead is nil if a member serves the holder of a token.
+// mayRead returns nil if a member serves the holder of a token.
 func mayRead(ctx context.Context, t *testing.T, cluster *controlplane.Cluster, token string) error {
 	_, err := reading(t, cluster, token).DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 	return err
 }
 
-// reading returns a client with a token.
+// reading returns a client with this token.
 func reading(t *testing.T, cluster *controlplane.Cluster, token string) kubernetes.Interface {
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: cluster.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: cluster.Config().CAData},

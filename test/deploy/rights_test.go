@@ -11,8 +11,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 )
 
-// TestRights asks the API server about each role from both sides: what administrators do is allowed, and what would be
-// dangerous is not. What the programs may is proved by the audit logs of those that run, here and in test/controller.
+// TestRights checks each role with the API server: operations that administrators need are allowed, and dangerous ones
+// are not. Audit logs, here and in test/controller, prove the rights of the programs.
 func TestRights(t *testing.T) {
 	cluster := installed(t)
 	viewer, reader, editor, owner := user{UserName: "viewer"}, user{UserName: "reader"}, user{UserName: "editor"}, user{UserName: "owner"}
@@ -63,7 +63,7 @@ func TestRights(t *testing.T) {
 				create,update,delete admissionregistration.k8s.io/validatingadmissionpolicies`,
 		},
 		{
-			// What another cluster holds: it reads two things, and writes nothing.
+			// The credential of another cluster reads two resources, and writes nothing.
 			who: []user{audit.Account(system, "clusterset-member")},
 			mustNot: `
 				get,create,update,patch,delete,deletecollection discovery.k8s.io/endpointslices
@@ -134,7 +134,7 @@ func TestRights(t *testing.T) {
 		for _, who := range role.who {
 			t.Run(who.UserName, func(t *testing.T) {
 				for _, c := range audit.Calls(t, strings.ReplaceAll(role.may, "TEAM", team)) {
-					// Aggregated roles take a moment.
+					// Aggregated roles take effect after a moment.
 					eventually(t, string(c), func(ctx context.Context) error {
 						ok, err := audit.Allowed(ctx, cluster, who, c)
 						if err == nil && !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
-// TestValuesThatAreRefused gives the chart what its schema must not let pass, or an install that could not work.
+// TestValuesThatAreRefused renders the chart with values that its schema must reject, and with installations that cannot work.
 func TestValuesThatAreRefused(t *testing.T) {
 	for set, want := range map[string]string{
 		"clusterID=east":                                  "clusterID",
@@ -37,10 +37,10 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"members[0].id=west,members[0].server=http://west,members[0].token=a":                          "server",
 		"members[0].id=west,members[0].server=https://west":                                            "oneOf",
 		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[0].tokenFile=/a": "oneOf",
-		// Every API server of kubeadm accepts it, also the local one.
+		// The API servers of all kubeadm clusters accept this audience, even the local one.
 		"members[0].id=west,members[0].server=https://west,members[0].audience=https://kubernetes.default.svc.cluster.local": "audience",
 		"networkPolicy.apiServerPorts={https}": "apiServerPorts",
-		// Not by the schema, but with what to set.
+		// The templates refuse these, and name the value to set.
 		"image.registry=a":                          "clusterId is required: set the id of this cluster",
 		"clusterId=east,networkPolicy.enabled=true": "networkPolicy.canaryFrom is required",
 	} {
@@ -54,14 +54,13 @@ func TestValuesThatAreRefused(t *testing.T) {
 	}
 }
 
-// digest is one of an image, and policy are values that NetworkPolicies need.
+// digest is the digest of an image, and policy has the values that NetworkPolicies need.
 const (
 	digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	policy = "networkPolicy.enabled=true,networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16"
 )
 
-// TestWhatValuesDo renders the chart with values, and looks for what they must change. TestManifestsAreCurrent holds what the
-// defaults give.
+// TestWhatValuesDo renders the chart with values, and checks their effect. TestManifestsAreCurrent covers the defaults.
 func TestWhatValuesDo(t *testing.T) {
 	for _, test := range []struct{ set, contains, lacks string }{
 		{"clusterId=east", "- --denied-namespaces=" + strings.Join(controller.DefaultDeniedNamespaces, ",") + "\n", ""},
