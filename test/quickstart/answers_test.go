@@ -23,15 +23,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
-// wanted are the records that DNS is to answer with, or the name of a negative answer.
+// wanted returns the expected DNS records, or the name of a negative answer.
 type wanted func(context.Context) ([]string, error)
 
-// constant is an answer that is known.
+// constant returns a fixed answer.
 func constant(records ...string) wanted {
 	return func(context.Context) ([]string, error) { return records, nil }
 }
 
-// importIPs are the IPs of the import of shop/db.
+// importIPs returns the IPs of the import of shop/db.
 func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
 	imports := c.Dynamic().Resource(
 		schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"})
@@ -46,7 +46,7 @@ func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
 	return ips, err
 }
 
-// pods are the addresses of the ready pods in a namespace that a selector selects, in some clusters.
+// pods returns the addresses of the ready pods that a selector selects in a namespace of these clusters.
 func pods(namespace, selector string, clusters ...*cluster) wanted {
 	return func(ctx context.Context) ([]string, error) {
 		var found []string
@@ -68,12 +68,12 @@ func pods(namespace, selector string, clusters ...*cluster) wanted {
 	}
 }
 
-// expectAnswer asks all pods of the cluster's DNS for the addresses of a name, until each gives those that are wanted.
+// expectAnswer queries all DNS pods of the cluster for the addresses of a name, until each returns the wanted answer.
 func (c *cluster) expectAnswer(t testing.TB, name string, want wanted) {
 	c.expectOf(t, pods(metav1.NamespaceSystem, plugin.DNSSelector, c), name, want)
 }
 
-// expectOf asks these servers.
+// expectOf is like expectAnswer, but queries these servers.
 func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wanted) {
 	eventually(t, fmt.Sprintf("%s in %s", name, c.Name()), func(ctx context.Context) error {
 		records, err := want(ctx)
@@ -97,7 +97,7 @@ func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wante
 	})
 }
 
-// sorted are records as an answer has them.
+// sorted returns records in the form of an answer.
 func sorted(records []string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
 
 // Marks of an endpoint behind an import.
@@ -106,8 +106,8 @@ const (
 	demoted = "~"
 )
 
-// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all with the mark that is
-// wanted of that cluster.
+// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of the clusters in marks, each with
+// its cluster's mark.
 func (b *bed) expectEndpoints(t testing.TB, c *cluster, marks map[string]string) {
 	eventually(t, "endpoints in "+c.Name(), func(ctx context.Context) error {
 		var want []string
@@ -133,12 +133,12 @@ func (b *bed) expectEndpoints(t testing.TB, c *cluster, marks map[string]string)
 	})
 }
 
-// newClient attaches a network namespace as that of a pod, until the test ends. There is at most one of each cluster.
+// newClient attaches a network namespace like that of a pod, until the test ends. Each cluster can have one at a time.
 func (c *cluster) newClient(t *testing.T) *network.Namespace {
 	namespace, err := network.New()
 	must(t, err)
 	t.Cleanup(func() { must(t, namespace.Close()) })
-	// Nodes have the lower parts of the range.
+	// The lower parts of the range belong to nodes.
 	pods := c.Options().PodCIDRs[0]
 	last := pods.Masked().Addr().As4()
 	for bit := pods.Bits(); bit < 31; bit++ {
@@ -148,8 +148,8 @@ func (c *cluster) newClient(t *testing.T) *network.Namespace {
 	return namespace
 }
 
-// keep has a client ask the Service of the cluster's DNS for the addresses of a name again and again, until stop is called,
-// which returns how many answers there were. Each must be the wanted one. A query without a reply is sent again, as resolvers do.
+// keep makes a client query the DNS Service of the cluster for the addresses of a name repeatedly, until stop is called,
+// which returns the number of answers. Each must be the wanted one. A query without a reply is repeated, as in resolvers.
 func (c *cluster) keep(t testing.TB, client *network.Namespace, name string, want wanted) (stop func() int) {
 	t.Helper()
 	records, err := want(t.Context())

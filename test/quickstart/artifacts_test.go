@@ -15,10 +15,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// A release is the directory of its files.
+// A release is a directory with the files of a release.
 type release struct{ directory, version string }
 
-// open finds out the version of a release, by the name of its chart.
+// open returns the release in a directory, with the version in the name of its chart.
 func open(t *testing.T, directory string) release {
 	t.Helper()
 	charts, err := filepath.Glob(filepath.Join(directory, "clusterset-dns-*.tgz"))
@@ -34,10 +34,10 @@ func (r release) chart() string {
 }
 func (r release) manifest() string { return filepath.Join(r.directory, "manifest.yaml") }
 
-// image is the name that the documents and the chart give an image.
+// image returns the name of an image in the documents and the chart.
 func (r release) image(name string) string { return "ghcr.io/clusterset-dns/" + name + ":" + r.version }
 
-// archive is that of kubectl-clusterset for this machine.
+// archive returns the name of the archive of kubectl-clusterset for this machine.
 func (r release) archive() string {
 	return "kubectl-clusterset_" + r.version + "_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 }
@@ -58,8 +58,8 @@ type document struct {
 	}
 }
 
-// pull unpacks the programs in the images of the release for this machine, as a node does that imports the layouts. It returns
-// them by the names of the images.
+// pull unpacks the programs from the release's images for this machine, as a node does that imports the layouts. It
+// returns their paths by the names of the images.
 func (r release) pull(t *testing.T) map[string]string {
 	t.Helper()
 	programs := map[string]string{}

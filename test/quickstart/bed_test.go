@@ -26,27 +26,27 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// registry is the one of the pages, and stockImage the image of the CoreDNS that the clusters have.
+// registry is the registry of the pages, and stockImage the image of the CoreDNS that the clusters have before the installation.
 const registry, stockImage = "registry.example.org", "registry.k8s.io/coredns/coredns:stock"
 
-// A cluster is a control plane whose pods run.
+// A cluster is a control plane with running pods.
 type cluster struct {
 	*controlplane.Cluster
-	// before is what there was before the installation.
+	// before has the objects from before the installation.
 	before inventory
-	nodes  *network.Namespace // what pods are attached to
+	nodes  *network.Namespace // the network to which pods are attached
 }
 
-// A bed is the clusters of the pages, and a user with the files of two releases, who has the clusters in a kubeconfig.
+// A bed has the clusters of the pages, and a user with the files of two releases and a kubeconfig for all clusters.
 type bed struct {
 	clusters          []*cluster
 	east, west, north *cluster
-	servers           map[string]string // the URLs of the API servers, by cluster
+	servers           map[string]string // URLs of the API servers by cluster
 	before, after     release
 	programs          string            // of the user, without kubectl-clusterset
 	images            map[string]string // as of kubelet.Options
-	// directory is where the user's commands run, and path has the directories of the user's programs. The system's own
-	// come after them.
+	// directory is the working directory of the user's commands, and path has the directories of the user's programs,
+	// before the system's.
 	directory   string
 	path        []string
 	hidden      string // a directory that the user's commands find empty, if it is set
@@ -80,7 +80,7 @@ func newBed(t *testing.T) *bed {
 	}
 	var planned []controlplane.Options
 	for _, name := range []string{"east", "west", "north"} {
-		arguments := []string{"--bind-address=0.0.0.0"} // in a network of the test's own
+		arguments := []string{"--bind-address=0.0.0.0"} // the test has its own network
 		if name == "north" {
 			arguments = append(arguments, "--service-account-max-token-expiration=1h")
 		}
@@ -105,19 +105,19 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// apiAddress is the ClusterIP of the Service kubernetes, at which the API server is reached by all.
+// apiAddress returns the ClusterIP of the Service kubernetes, at which all clients reach the API server.
 func apiAddress(plane *controlplane.Cluster) string {
 	return plane.Options().ServiceCIDRs[0].Masked().Addr().Next().String()
 }
 
-// dnsAddress is that of the cluster's DNS: the tenth address of the range, by convention.
+// dnsAddress returns the address of the cluster's DNS: by convention, the tenth address of the range.
 func dnsAddress(plane *controlplane.Cluster) string {
 	address := plane.Options().ServiceCIDRs[0].Masked().Addr().As4()
 	address[3] += 10
 	return netip.AddrFrom4(address).String()
 }
 
-// user gives the user a kubeconfig with all rights in all clusters.
+// user creates the user's kubeconfig, with all rights in all clusters.
 func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 	home := t.TempDir()
 	config := clientcmdapi.NewConfig()
@@ -130,11 +130,11 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 	config.CurrentContext = planes[0].Name()
 	path := filepath.Join(home, "kubeconfig")
 	must(t, clientcmd.WriteToFile(*config, path))
-	// What the user of this machine has set up for the tools has no say here.
+	// The user's configuration on this machine must have no effect on the tools.
 	b.environment = []string{"HOME=" + home, "TMPDIR=" + home, "KUBECONFIG=" + path}
 }
 
-// cluster has kubelets play the nodes, and what a user has before the installation.
+// cluster starts kubelets for the nodes, and creates the objects that a user has before the installation.
 func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	directory := t.TempDir()
 	t.Cleanup(func() {
@@ -153,10 +153,10 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	return c
 }
 
-// hide puts an empty directory in the place of its first argument, and has a shell run the second.
+// hide is a shell script: it mounts an empty directory over its first argument, and runs the second in a shell.
 const hide = `mount -t tmpfs hidden "$0" && exec /bin/sh -ec "$1"`
 
-// run runs commands with sh as the user. They must work. It returns what they wrote to standard output.
+// run runs commands with sh as the user, and returns their standard output. The test ends if they fail.
 func (b *bed) run(t testing.TB, commands string) string {
 	stdout, log := b.quietly(t, commands)
 	t.Log(log)
@@ -168,7 +168,7 @@ func (b *bed) apply(t testing.TB, context, manifest string) {
 	b.run(t, "kubectl --context "+context+" apply -f - <<'EOF'\n"+manifest+"\nEOF")
 }
 
-// quietly returns the log of the commands, too.
+// quietly is like run, but also returns the log of the commands.
 func (b *bed) quietly(t testing.TB, commands string) (output, log string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -187,17 +187,17 @@ func (b *bed) quietly(t testing.TB, commands string) (output, log string) {
 	return stdout.String(), fmt.Sprintf("%s\n%s%s(%.1f s)", commands, stdout.String(), stderr.String(), time.Since(started).Seconds())
 }
 
-// mirrored is the name of an image in the registry of the pages.
+// mirrored returns the name of an image in the registry of the pages.
 func mirrored(image string) string { return strings.Replace(image, "ghcr.io", registry, 1) }
 
-// use verifies a release, and puts its kubectl-clusterset on the path.
+// use verifies a release, and adds its kubectl-clusterset to the path.
 func (b *bed) use(t *testing.T, r release) {
 	t.Helper()
 	programs := filepath.Join(filepath.Dir(b.programs), r.version)
 	must(t, os.Mkdir(programs, 0o700))
 	b.run(t, "! command -v go && test -z \"$(ls -A)\" && test -z \"$(ls -A '"+b.hidden+"')\"")
 	b.run(t, fmt.Sprintf("cd %s && sha256sum --check checksums.txt && tar -xzf %s -C %s", r.directory, r.archive(), programs))
-	// Each file has a checksum, and krew's manifest has that of the archive.
+	// Every file has a checksum. The checksum of the archive is the one in krew's manifest.
 	b.run(t, fmt.Sprintf("cd %s && for file in *; do test -d $file || test $file = checksums.txt || "+
 		"grep -q \"  $file\\$\" checksums.txt || exit 1; done && grep -A1 %s clusterset.yaml | grep $(sha256sum <%[2]s | cut -d' ' -f1)",
 		r.directory, r.archive()))
@@ -207,7 +207,7 @@ func (b *bed) use(t *testing.T, r release) {
 	}
 }
 
-// As all packages wait and fail.
+// The usual functions to wait and fail.
 var (
 	eventually = controlplanetest.Eventually
 	must       = controlplanetest.Must

@@ -12,13 +12,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// testByHand joins two clusters by the commands of the section. What it says of running the programs is done with
-// processes of this machine.
+// testByHand joins two clusters with the commands of the section "Join by hand". It runs the programs as processes of
+// this machine.
 func testByHand(t *testing.T, b *bed) {
 	blocks := knownCommands(t, page, "## Join by hand", []string{
 		"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east",
 	})
-	b.directory, b.hidden = b.hidden, "" // the commands name files of it
+	b.directory, b.hidden = b.hidden, "" // the commands use files of the hidden directory
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
 	b.run(t, install)
 	server := map[*cluster]*clusterset.Program{}
@@ -47,7 +47,7 @@ func testByHand(t *testing.T, b *bed) {
 	b.run(t, "until "+read+" 2>&1 | grep Unauthorized; do sleep 1; done")
 }
 
-// startByHand starts the programs with the rights that they were granted, and returns CoreDNS.
+// startByHand starts the programs with the rights that the commands granted, and returns CoreDNS.
 func startByHand(t *testing.T, b *bed, c *cluster) *clusterset.Program {
 	resolver, err := clusterset.WriteCredential(t.Context(), c.Cluster, metav1.NamespaceSystem, "clusterset-coredns")
 	must(t, err)

@@ -12,12 +12,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// testConnectivity: `kubectl clusterset test connectivity` finds each path that is cut, and no other, and leaves nothing.
+// testConnectivity: `kubectl clusterset test connectivity` reports exactly the paths that are cut, and leaves nothing behind.
 func testConnectivity(t *testing.T, b *bed) {
 	const command = "kubectl clusterset test connectivity --contexts east,west,north -o json --timeout 30s"
 	for _, test := range []struct {
 		commands string
-		cut      string // rules of nftables on the way between pods
+		cut      string // nftables rules on the path between pods
 		want     map[string]state.ProbeStep
 	}{
 		{command, "", nil},
@@ -52,7 +52,7 @@ ip saddr WEST ip daddr EAST ip length > 1300 drop`,
 	cut(t, b, "")
 }
 
-// cut has nodes drop packets of pods, whose ranges have the names of their clusters.
+// cut makes nodes drop packets of pods. In the rules, the name of a cluster stands for the range of its pods.
 func cut(t *testing.T, b *bed, rules string) {
 	for _, c := range b.clusters {
 		rules = strings.ReplaceAll(rules, strings.ToUpper(c.Name()), c.Options().PodCIDRs[0].String())

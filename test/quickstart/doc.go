@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quickstart does what docs/get-started/quickstart.md tells a new user to do, with what `make release` builds: it
-// reads the commands from that page and from docs/operate/install.md and runs them with sh on three real control planes
-// with real RBAC. After each it looks whether what was promised is so, and at the end whether anything of ours remains. Before
-// clusters leave, it breaks the set as testdata/faults.txt says, and does what `kubectl clusterset check` says.
+// Package quickstart follows docs/get-started/quickstart.md as a new user, with the output of `make release`: it runs
+// the commands of that page and of docs/operate/install.md with sh on three real control planes with RBAC. After each
+// command it checks the promised result, and at the end that nothing of clusterset-dns is left. Before clusters leave,
+// it breaks the set as in testdata/faults.txt, and follows the hints of `kubectl clusterset check`.
 //
-// The user has the files of two releases and an empty working directory. The checkout is hidden from all commands but those
-// of joining by hand, which name files of it. In between, the clusters get the second release one after the other, while
-// pods keep asking for names.
+// The user has the files of two releases and an empty working directory. The checkout is hidden from all commands
+// except those for joining by hand, which use its files. In between, the clusters are upgraded to the second release
+// one by one, while pods keep querying names.
 //
-// The releases are built from the same source as versions 0.1.0 and 0.2.0, for the platform of this machine, because none
-// is published yet: they differ in nothing but the version. RELEASES="<directory> <directory>" takes two others, such as
-// downloads of the last release and the output of `make release`.
+// Both releases are built from the same source, as versions 0.1.0 and 0.2.0 for the platform of this machine, because
+// no release is published yet: only their versions differ. RELEASES="<directory> <directory>" selects other releases,
+// such as a download of the last release and the output of `make release`.
 //
-// It works in a sandbox, as the tests in test/datapath do. What is stood in for:
+// Like the tests in test/datapath, it runs in a sandbox. It simulates:
 //
-//   - The kubelets, by the package kubelet, which says what it does not do. The pods of the user's own services are played.
-//   - Images: their names stand for programs, those in the images of the release. No registry is involved: the nodes have the
-//     images, under the names that their layouts give, and under those of the registry of the pages. Before `coredns enable`,
-//     CoreDNS is the stock one. Making images is tested in deploy/release.
-//   - The nodes of a cluster, which are one network namespace with a kube-proxy.
+//   - The kubelets, with package kubelet, which documents the differences. Pods of the user's own services run nothing.
+//   - Images: their names stand for the programs in the release's images. No registry is involved: the nodes have the images,
+//     under the names in their layouts and under those of the registry of the pages. Before `coredns enable`, CoreDNS is the
+//     stock one. deploy/release tests how images are made.
+//   - The nodes of a cluster: a single network namespace with a kube-proxy.
 package quickstart

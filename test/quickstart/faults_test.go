@@ -18,16 +18,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// A round is faults that a cluster set has at once: they touch nothing common, and what fixes one does not fix another.
+// A round has simultaneous faults in a cluster set: they affect different objects, and a fix of one does not fix another.
 type round struct {
 	name, commands string
-	// told is what check says, each as the check and the context, with what the script says of the fix. also is what it may
-	// say besides.
+	// told maps the expected findings (check and context) to the fix in the script. also has findings that may occur in
+	// addition.
 	told map[string]string
 	also map[string]bool
 }
 
-// rounds reads testdata/faults.txt, which tells what its marks mean.
+// rounds parses testdata/faults.txt, which documents its marks.
 func rounds(t *testing.T) []round {
 	text, err := os.ReadFile(filepath.Join("testdata", "faults.txt"))
 	must(t, err)
@@ -52,7 +52,7 @@ func rounds(t *testing.T) []round {
 	return all
 }
 
-// testFaults breaks the cluster set in rounds. Each time check says so, and what it says fixes it.
+// testFaults breaks the cluster set in rounds. In each, check must report the faults, and its hints must fix them.
 func testFaults(t *testing.T, b *bed) {
 	for _, r := range rounds(t) {
 		whole := t.Run(r.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func testFaults(t *testing.T, b *bed) {
 				b.explains(t)
 			}
 			followed := map[string]bool{}
-			for range 2*len(r.told) + 1 { // what a hint says may lead to the next one
+			for range 2*len(r.told) + 1 { // a hint may lead to another finding
 				for _, f := range told {
 					if how, known := r.told[f.text()]; known && !followed[f.Fix] {
 						t.Logf("%s: %s\n> %s", f.text(), f.What, f.Fix)
@@ -100,13 +100,13 @@ func testFaults(t *testing.T, b *bed) {
 			t.Errorf("what the hints say does not fix %+v", told)
 		})
 		if !whole {
-			return // the next one would find what this one left
+			return // the next round would find the remaining faults
 		}
 	}
 	b.run(t, "for cluster in east west north; do kubectl --context $cluster delete namespace checked elsewhere; done")
 }
 
-// until waits until check, which runs commands, is nil.
+// until waits until check, which runs commands, returns nil.
 func until(t testing.TB, what string, check func() error) {
 	eventually(t, what, func(context.Context) error { return check() })
 }
@@ -117,14 +117,14 @@ var (
 	quoted      = regexp.MustCompile("`(kubectl [^`]*)`")
 )
 
-// values are those of the placeholders in hints.
+// values are the values of placeholders in hints.
 var values = map[string]string{
 	"<ranges of its pods>": "0.0.0.0/0,::/0", "<range of that address>": "192.0.2.0/24", "<zone of the node>": "north-b",
 	"<integer from -1000 to 1000>": "0", "<id of the cluster whose API server it names>": "east",
 }
 
-// fix does what a hint says: it runs the command that the hint is, the one in it with the text how, or that which a
-// human derives from it.
+// fix follows a hint: it runs the hint if it is a command, the command in it that contains the text how, or the command
+// in how, which a human would derive from the hint.
 func (b *bed) fix(t *testing.T, hint, how string) {
 	t.Helper()
 	command, human := strings.CutPrefix(how, "$ ")
@@ -151,12 +151,12 @@ func (b *bed) fix(t *testing.T, hint, how string) {
 	b.run(t, command)
 }
 
-// A finding is what check says is wrong, or may be.
+// A finding is a problem, or a possible problem, that check reports.
 type finding struct{ Check, Context, Result, What, Fix string }
 
 func (f finding) text() string { return f.Check + " " + f.Context }
 
-// findings runs all checks.
+// findings runs all checks, and returns what they report.
 func (b *bed) findings(t testing.TB) []finding {
 	t.Helper()
 	output, _ := b.quietly(t, "kubectl clusterset check --contexts east,west,north -o json && echo 0 || echo $?")
@@ -175,7 +175,7 @@ func (b *bed) findings(t testing.TB) []finding {
 	})
 }
 
-// check holds that all is as it should be.
+// check asserts that the checks report no problems.
 func (b *bed) check(t testing.TB) {
 	t.Helper()
 	if told := b.findings(t); len(told) > 0 {
@@ -183,10 +183,10 @@ func (b *bed) check(t testing.TB) {
 	}
 }
 
-// variable is what differs between two runs of explain.
+// variable matches text that differs between two runs of explain.
 var variable = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|coredns-\w+-\w+|10\.16\d\.\d+\.\d+|arrived \w+ ago| {3,}| +\n`)
 
-// explains waits until checked/web, whose cluster west is stale, is explained as README.md shows it of shop/web.
+// explains waits until the explanation of checked/web, with the stale cluster west, is as README.md shows it for shop/web.
 func (b *bed) explains(t *testing.T) {
 	const command = "kubectl clusterset explain shop/web --contexts east"
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))

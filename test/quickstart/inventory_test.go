@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An inventory is every object of a cluster: what it is and what it says. Events are left out, which the API server
-// forgets by itself, and the status of objects, the versions and fields that Kubernetes counts, and who wrote them.
+// An inventory has the content of every object of a cluster by kind and name, without status, without the fields that
+// Kubernetes counts, and without managers. It omits Events, which the API server deletes after a time.
 type inventory map[string]string
 
-// inventory walks over all resources that the cluster serves.
+// inventory lists all resources that the cluster serves.
 func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 	config := c.Config()
-	config.WarningHandlerWithContext = rest.NoWarnings{} // of kinds that are deprecated
+	config.WarningHandlerWithContext = rest.NoWarnings{} // about deprecated versions
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 			all["resource "+version.Group+"/"+resource.Name] = ""
 			objects, err := client.Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue // a CRD that goes
+				continue // its CRD is being deleted
 			}
 			if err != nil {
 				return nil, err
@@ -62,7 +62,7 @@ func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 					return nil, err
 				}
 				if name = version.Group + "/" + name; all[name] != "" && all[name] != text {
-					text = all[name] + "\n" + text // of pods of one owner that differ
+					text = all[name] + "\n" + text // pods of the same owner with different content
 				}
 				all[name] = text
 			}
@@ -71,12 +71,12 @@ func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 	return all, nil
 }
 
-// describe says what an object is, and what it says.
+// describe returns the kind and name of an object, and its content.
 func describe(object *unstructured.Unstructured) (name, text string, err error) {
 	name = fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
 	switch object.GetKind() {
 	case "Pod":
-		// Pods come and go; that there is one of its owner is what stays.
+		// Pods are replaced: only the existence of a pod of the owner is compared.
 		for _, owner := range object.GetOwnerReferences() {
 			name = fmt.Sprintf("Pod %s/ of %s %s", object.GetNamespace(), owner.Kind, owner.Name)
 		}
@@ -84,7 +84,7 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 		object.SetName("")
 		object.SetGenerateName("")
 		labels := object.GetLabels()
-		// of the node
+		// copied from the node
 		maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "topology.kubernetes.io/") })
 		object.SetLabels(labels)
 	case "Lease", "Endpoints", "EndpointSlice":
@@ -97,7 +97,7 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 		return strings.HasPrefix(key, "deployment.kubernetes.io/") || strings.HasPrefix(key, "endpoints.kubernetes.io/")
 	})
 	if len(annotations) == 0 {
-		annotations = nil // as where there never was one
+		annotations = nil // like an object that never had any
 	}
 	object.SetAnnotations(annotations)
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"} {
@@ -108,7 +108,7 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 	return name, string(encoded), err
 }
 
-// expectNothingLeft waits until the cluster is as it was when it started, or since remember.
+// expectNothingLeft waits until the cluster has the objects that it had at its start, or when remember was called.
 func (c *cluster) expectNothingLeft(t testing.TB) {
 	eventually(t, "nothing of ours is left in "+c.Name(), func(ctx context.Context) error {
 		after, err := c.inventory(ctx)
@@ -119,7 +119,7 @@ func (c *cluster) expectNothingLeft(t testing.TB) {
 	})
 }
 
-// remember makes what there is now what the cluster is to be like in the end.
+// remember makes expectNothingLeft compare with the current objects.
 func (c *cluster) remember(t testing.TB) {
 	eventually(t, "an inventory of "+c.Name(), func(ctx context.Context) (err error) {
 		c.before, err = c.inventory(ctx)

@@ -23,16 +23,16 @@ import (
 
 const (
 	root = "../.."
-	// folderVariable tells the test inside the sandbox where the one outside has put the releases and the programs.
+	// folderVariable passes the folder with the releases and programs to the test in the sandbox.
 	folderVariable = "CLUSTERSET_DNS_QUICKSTART_FOLDER"
 )
 
-// router is the network of this process, in which the API servers listen, and which nodes are attached to.
+// router is the network of this process. The API servers listen in it, and nodes are attached to it.
 var router *network.Namespace
 
 func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
-// outside provides the releases, as the folders before and after, and the programs.
+// outside provides the releases, in the folders before and after, and the programs.
 func outside() (clean func(), err error) {
 	folder, remove, err := process.Scratch("quickstart")
 	if err != nil {
@@ -56,7 +56,7 @@ func outside() (clean func(), err error) {
 		command := exec.Command("make", "--no-print-directory", "-C", root, "release", fmt.Sprintf("VERSION=0.%d.0", i+1),
 			"RELEASE="+into, "PLATFORMS=linux/"+runtime.GOARCH)
 		if len(given) > 0 {
-			// Not where they are, which may be in the checkout.
+			// A copy, because the originals may be in the checkout.
 			command = exec.Command("cp", "-r", given[i], into)
 		}
 		command.Stdout, command.Stderr = os.Stderr, os.Stderr
@@ -74,14 +74,14 @@ func inside() (err error) {
 	if err := sandbox.Empty("/run"); err != nil { // with the lock of iptables
 		return err
 	}
-	// Nodes know the router by an address that they have, too: pods answer this process at another one (RFC 5737).
+	// Nodes also have the router's address on their links. With another source address (RFC 5737), pods can answer this process.
 	const own = "198.51.100.1"
 	return errors.Join(router.AddAddress(netip.MustParseAddr(own)), router.Filter("table ip own {\nchain postrouting {\n"+
 		"type nat hook postrouting priority srcnat\nip saddr 169.254.1.1 snat to "+own+"\n}\n}\n"))
 }
 
-// build provides what the clusters and their user have besides clusterset-dns: the control planes, and in a folder
-// stock/coredns, user/helm and user/kubectl. It needs the network.
+// build provides everything except clusterset-dns: the control planes and, in a folder, stock/coredns, user/helm and
+// user/kubectl. It needs network access.
 func build(folder string) error {
 	paths, err := assets.Ensure()
 	if err != nil {
@@ -97,7 +97,7 @@ func build(folder string) error {
 	if err := os.Symlink(helm, filepath.Join(folder, "user", "helm")); err != nil {
 		return err
 	}
-	// The checkout, in which it is, may be hidden.
+	// A copy, because it is in the checkout, which may be hidden.
 	if _, err := process.Output(exec.Command("cp", paths[assets.Kubectl], filepath.Join(folder, "user"))); err != nil {
 		return err
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// testNodeLocal has a cache on a node, which passes on the zone of the cluster alone, as Kubernetes' manifest has it.
+// testNodeLocal runs a cache on a node which, as in Kubernetes' manifest, forwards only the zone of the cluster.
 func testNodeLocal(t *testing.T, b *bed) {
 	c := b.east
 	text, err := os.ReadFile(filepath.Join("testdata", "nodelocal.yaml"))
 	must(t, err)
 	apply := func(block string) {
-		// Not the first node, so that it matters where the cache is asked.
+		// Not on the first node, so that querying the wrong node is noticed.
 		b.apply(t, c.Name(), strings.NewReplacer("forward . DNS", "forward . "+dnsAddress(c.Cluster), ": NODE", ": east-1",
 			"    .:53 {", block+"    .:53 {").Replace(string(text)))
 	}
@@ -36,7 +36,7 @@ func testNodeLocal(t *testing.T, b *bed) {
 	const placeholder = "<address of the cluster's DNS>"
 	block := controlplanetest.Documented(t, "operate/install.md", placeholder)
 	block = strings.ReplaceAll(block, placeholder, dnsAddress(c.Cluster))
-	apply("    " + strings.ReplaceAll(strings.TrimSpace(block), "\n", "\n    ") + "\n") // as an administrator adds it
+	apply("    " + strings.ReplaceAll(strings.TrimSpace(block), "\n", "\n    ") + "\n") // as an administrator would add it
 	b.check(t)
 	c.expectOf(t, cache, database, c.importIPs)
 	b.run(t, "kubectl --context east -n kube-system delete daemonset/node-local-dns configmap/node-local-dns")

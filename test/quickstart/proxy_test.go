@@ -16,11 +16,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/proxy"
 )
 
-// nodeLocal is the address of a cache on a node.
+// nodeLocal is the address of the cache on a node.
 const nodeLocal = "169.254.20.10"
 
-// connect attaches a network namespace that stands for all nodes of the cluster to the router, with a kube-proxy. With
-// iptables, that lets pass what is to a port of a ClusterIP that the Service does not have: pods reach the API server so.
+// connect attaches a network namespace with a kube-proxy, for all nodes of the cluster, to the router. In iptables
+// mode, packets to a port that a Service does not have pass through, which is how pods reach the API server.
 func (c *cluster) connect(t *testing.T) {
 	var err error
 	c.nodes, err = network.New()

@@ -18,7 +18,7 @@ import (
 
 const (
 	page, section = "docs/get-started/quickstart.md", "## Three clusters"
-	// uninstall is where it is told how to uninstall in one cluster.
+	// the instructions to uninstall in one cluster
 	uninstallPage, uninstallSection = "docs/operate/install.md", "## Uninstall"
 
 	database, queue = "db.shop.svc.clusterset.local", "queue.shop.svc.clusterset.local"
@@ -27,9 +27,9 @@ const (
 // A step is a block of commands of the page.
 type step struct {
 	name string
-	// command is what is in the block, so that the page cannot change without this test.
+	// command is a text in the block, so that a change of the page must change this test.
 	command string
-	// then looks whether what was promised is so. It gets what the commands wrote.
+	// then checks the promised result. output is the output of the commands.
 	then func(t *testing.T, b *bed, output string)
 }
 
@@ -46,8 +46,8 @@ var steps = []step{
 	{"leave all", "kubectl clusterset leave east --contexts east,west", uninstalled},
 }
 
-// TestQuickstart runs the commands of the page, with an upgrade before clusters leave, and those of its section on how to
-// join by hand in the clusters that are as they were before.
+// TestQuickstart runs the commands of the page, with an upgrade before clusters leave. In the cleaned clusters it then
+// runs the section about joining by hand.
 func TestQuickstart(t *testing.T) {
 	var known []string
 	for _, step := range steps {
@@ -62,14 +62,14 @@ func TestQuickstart(t *testing.T) {
 			step.then(t, b, b.run(t, strings.ReplaceAll(blocks[i], " deploy/chart ", " "+b.before.chart()+" ")))
 		})
 		if !ok {
-			return // the next ones rest on it
+			return // the next steps depend on it
 		}
 	}
 	t.Run("manifest", func(t *testing.T) { testManifest(t, b) })
 	t.Run("by hand", func(t *testing.T) { testByHand(t, b) })
 }
 
-// TestReadme looks that the commands of README.md on how to install are those of the page, which are run.
+// TestReadme checks that README.md has the same installation commands as the page, which TestQuickstart runs.
 func TestReadme(t *testing.T) {
 	known, shown := commands(t, page, section), commands(t, "README.md", "## Install")
 	if len(shown) == 0 {
@@ -123,7 +123,7 @@ func joined(t *testing.T, b *bed, output string) {
 				}
 			}
 			lasts := 30 * 24 * time.Hour
-			if m.Cluster == "north" { // its API server lets no token live longer
+			if m.Cluster == "north" { // its API server limits the lifetime of tokens
 				lasts = time.Hour
 			}
 			if left := time.Until(m.Expires.Time); m.State != "fresh" || !m.Synced || left > lasts || left < lasts-10*time.Minute {
@@ -202,19 +202,18 @@ func left(t *testing.T, b *bed, _ string) {
 	b.north.expectAnswer(t, database, constant("NXDOMAIN"))
 
 	t.Run("uninstall", func(t *testing.T) {
-		// Its controller goes before its work is done, so that there is something left for the commands that remove
-		// such things.
+		// The controller stops before its work is done, so that objects are left for the commands that remove them.
 		b.run(t, "kubectl clusterset export shop/db --contexts north")
 		b.expectEndpoints(t, b.north, map[string]string{"north": used})
 		b.run(t, `kubectl --context north -n clusterset-dns scale deployment/clusterset-controller --replicas 0
 kubectl --context north -n clusterset-dns wait --for delete pod --selector app.kubernetes.io/component=controller --timeout 60s`)
-		// What an import owns may be collected before the commands come to it.
+		// Objects that an import owns may be garbage-collected before the commands delete them.
 		if !strings.Contains(b.uninstall(t, b.north), `serviceimport.multicluster.x-k8s.io "db" deleted`) {
 			t.Error("nothing was left for the commands to remove")
 		}
 		b.north.expectNothingLeft(t)
 	})
-	// The others do not care.
+	// The other clusters are not affected.
 	for _, c := range []*cluster{b.east, b.west} {
 		c.expectAnswer(t, queue, pods("shop", "app=queue", b.east))
 	}
@@ -230,7 +229,7 @@ func uninstalled(t *testing.T, b *bed, _ string) {
 	}
 }
 
-// uninstall does in c what the page says of north, and returns what the commands wrote.
+// uninstall runs the page's commands for north in c, and returns their output.
 func (b *bed) uninstall(t *testing.T, c *cluster) string {
 	var output strings.Builder
 	for _, block := range commands(t, uninstallPage, uninstallSection) {
@@ -239,7 +238,7 @@ func (b *bed) uninstall(t *testing.T, c *cluster) string {
 	return output.String()
 }
 
-// knownCommands are the commands of a section that has these texts in its blocks, one in each.
+// knownCommands returns the command blocks of a section, each of which must contain the text with the same index.
 func knownCommands(t testing.TB, page, heading string, texts []string) []string {
 	t.Helper()
 	all := commands(t, page, heading)
@@ -249,7 +248,7 @@ func knownCommands(t testing.TB, page, heading string, texts []string) []string 
 	return all
 }
 
-// commands are the blocks of commands in a section of a page, in their order.
+// commands returns the command blocks in a section of a page, in order.
 func commands(t testing.TB, page, heading string) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// testUpgrade goes from one release to the next, one cluster after the other, while all names keep resolving in all
-// clusters. The first goes back once, as docs/operate/operations.md says.
+// testUpgrade upgrades the clusters to the next release one by one, while all names keep resolving in all clusters. The
+// first cluster is rolled back once, as docs/operate/operations.md says.
 func testUpgrade(t *testing.T, b *bed) {
 	stop := map[string]func() int{}
 	for _, c := range b.clusters {
@@ -47,19 +47,19 @@ func testUpgrade(t *testing.T, b *bed) {
 			t.Errorf("%s: nobody asked", what)
 		}
 	}
-	// No pod has anything of the release before, that of DNS included.
+	// No pod has an image of the previous release, not even a DNS pod.
 	b.run(t, `for cluster in east west north; do
   until kubectl --context $cluster get pods -A -o yaml >$HOME/pods && ! grep 'image: `+registry+`/clusterset-dns/' $HOME/pods | grep -v ':`+
 		b.after.version+`$'; do sleep 1; done
 done`)
 }
 
-// runs holds that the controllers are those of releases, in the order of the clusters, by what the command says and by
-// what the running programs say in their heartbeats.
+// runs asserts that the controllers have the versions of these releases, in the order of the clusters: in their
+// heartbeats, and in the output of kubectl clusterset status.
 func (b *bed) runs(t *testing.T, releases ...release) {
 	t.Helper()
 	for i, c := range b.clusters {
-		// A replica that ends leads until its preStop hook has slept.
+		// A terminating replica leads until its preStop hook has slept.
 		eventually(t, "the heartbeat of "+c.Name(), func(ctx context.Context) error {
 			lease, err := c.Client().CoordinationV1().Leases("clusterset-dns").Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 			if err != nil {
@@ -82,7 +82,7 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 	}
 }
 
-// testManifest installs a release in north without Helm, with its id as a ClusterProperty, and removes it.
+// testManifest installs a release in north without Helm, with the id in a ClusterProperty, and removes it.
 func testManifest(t *testing.T, b *bed) {
 	about, err := os.ReadFile("testdata/about.yaml")
 	must(t, err)
@@ -92,7 +92,7 @@ func testManifest(t *testing.T, b *bed) {
 kind: ClusterProperty
 metadata: {name: cluster.clusterset.k8s.io}
 spec: {value: north}`)
-	b.north.remember(t) // what this user has before the installation
+	b.north.remember(t) // the objects of this user before the installation
 	b.run(t, "kubectl clusterset check --pre --contexts north")
 	b.run(t, "kubectl --context north apply -f "+b.after.manifest()+
 		"\nkubectl --context north -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s\n"+
