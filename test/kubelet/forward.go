@@ -21,11 +21,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// serve starts the server by which the API server reaches the kubelets, and has all nodes say that theirs is there. It
-// forwards ports, and has logs.
+// serve starts the server at which the API server reaches the kubelets, and publishes its address in all nodes. The
+// server forwards ports and serves logs.
 func (k *Kubelet) serve() {
 	k.t.Helper()
-	// The API server does not look whose certificate it is, unless it is told to.
+	// The API server does not verify the certificate of kubelets by default.
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.Cluster.Directory(), "apiserver.crt"),
 		filepath.Join(k.Cluster.Directory(), "apiserver.key"))
 	controlplanetest.Must(k.t, err)
@@ -52,9 +52,9 @@ func (k *Kubelet) serve() {
 }
 
 const (
-	// streamTimeout is how long a client may take to make the streams of a connection.
+	// streamTimeout limits the time for a client to create the streams of a connection.
 	streamTimeout = 10 * time.Second
-	// idleTimeout is how long nothing may be forwarded.
+	// idleTimeout limits the time without forwarded data.
 	idleTimeout = time.Minute
 )
 

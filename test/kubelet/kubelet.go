@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet simulates the kubelets of a cluster without a container runtime: it gives pods their addresses, and makes
-// them ready. If it is told what images have, it runs the programs of the pods as processes of this machine.
+// Package kubelet simulates the kubelets of a cluster without a container runtime: it assigns addresses to pods, and
+// makes them ready. With Options.Images, it runs the programs of pods as local processes.
 //
-// Such a pod has a network namespace of its own with the address that the pod tells of, so that nothing of its ports
-// has to be changed, and a root directory of its own, in which its program stands where the image has it, and its
-// volumes where it mounts them. Its service account's token is one that the API server gave for this very pod.
-// It gets its own command line and environment, is asked by its readiness probe, and is started again where it ends. Where
-// the pod is deleted, it goes on for as long as its preStop hook sleeps, and is asked to end within its grace period. A port can
-// be forwarded to it, and its log be read.
+// A running pod has its own network namespace with the pod's address, so its ports need no mapping, and its own root
+// directory, with the program and the volumes at the paths of the image and the mounts. The API server issues its
+// service account token for this pod. The program gets the pod's command line and environment, has its readiness
+// probed, and is restarted when it ends. If the pod is deleted, the program runs on while its preStop hook sleeps, and
+// must end within the grace period. Ports can be forwarded, and logs can be read.
 //
-// What is not as a kubelet does it:
+// Differences from a real kubelet:
 //
-//   - There are no images: a map says which program an image's name stands for, and its other files are missing. A pod waits for
-//     a name that is not in it, and the test fails.
-//   - The status of a pod tells whether it is ready, and neither what it waits for nor how often its program was started.
-//   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
-//   - Of volumes, ConfigMaps alone follow what they are made of, within a second; tokens are not renewed.
-//   - No pod has the network of its node. Instead of that, it has the address of its annotation example.org/address, too. The
-//     last pod that gets an address has it.
-//   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
-//     where that listens, since the Service has no endpoints.
-//   - Pods of an image that stands for no program are played: they run nothing, and are ready at once, until a test says
-//     that they are not. Without images, all are, and nothing is asked of the kubelets.
+//   - There are no images: a map has the program for the name of an image, and other files of the image are missing. If a name
+//     is not in the map, its pod waits, and the test fails.
+//   - The status of a pod has the readiness, but no reason for waiting and no restart count.
+//   - Users, capabilities, seccomp, resource limits and a read-only root are not enforced. Liveness probes are ignored.
+//   - Of all volumes, only ConfigMaps are updated, within a second; tokens are not renewed.
+//   - There is no host network. Instead, a pod also has the address in its annotation example.org/address. If several pods have
+//     the same address, the last one gets the traffic.
+//   - A pod has one container. It reaches the API server at the ClusterIP of the Service kubernetes, but at the API server's own
+//     port, because the Service has no endpoints.
+//   - Pods with an image without a program run nothing, and are ready at once, until a test changes that. Without Images, all
+//     pods are like that, and the kubelets' server does not run.
 package kubelet
 
 import (
@@ -45,30 +44,30 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
-// addressAnnotation is a further address of a pod.
+// addressAnnotation is an additional address of a pod.
 const addressAnnotation = "example.org/address"
 
-// Options say what to play, and how.
+// Options configure the simulated kubelets.
 type Options struct {
-	// Cluster is one without another kubelet.
+	// Cluster must have no other kubelet.
 	Cluster *controlplane.Cluster
-	// Router is what pods that run are attached to. The ClusterIP of the Service kubernetes leads from there to the API server.
+	// Router is the network of running pods. It must route the ClusterIP of the Service kubernetes to the API server.
 	Router *network.Namespace
-	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
-	// its pods, under its own name, and is their entry point. An empty one is played, and all are if this is nil.
+	// Images maps names of images to static programs. A program is in the root directory of its pods, under its own
+	// name, and is their entry point. With an empty path, or if Images is nil, pods run nothing.
 	Images map[string]string
-	// DNS is the address of the cluster's DNS, which pods ask unless their dnsPolicy is another than ClusterFirst.
+	// DNS is the address of the cluster's DNS, which pods with the dnsPolicy ClusterFirst use.
 	DNS string
-	// Directory gets the root directories and the logs of the pods.
+	// Directory has the root directories and the logs of the pods.
 	Directory string
 }
 
-// A Kubelet plays the kubelets of all nodes of a cluster.
+// A Kubelet simulates the kubelets of all nodes of a cluster.
 type Kubelet struct {
 	Options
 	t testing.TB
 
-	group  sync.WaitGroup // of all goroutines
+	group  sync.WaitGroup // of all goroutines of the kubelets
 	server http.Server
 
 	mu   sync.Mutex
@@ -76,8 +75,8 @@ type Kubelet struct {
 	next map[string][]netip.Addr // by node: the addresses of its next pod, one of each family
 }
 
-// Start plays until the test ends, which fails if a pod cannot be played: all processes end at once, and the pods stay in the
-// API as they are. The cluster must have its nodes.
+// Start simulates kubelets until the test ends. The test fails if a pod cannot be run. At the end all processes stop,
+// and the pods stay in the API unchanged. The cluster's nodes must exist.
 func Start(t testing.TB, options Options) {
 	k := &Kubelet{Options: options, t: t, pods: map[types.UID]*pod{}, next: map[string][]netip.Addr{}}
 	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -92,7 +91,7 @@ func Start(t testing.TB, options Options) {
 	if k.Images != nil {
 		k.serve()
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // of all that runs
+	running, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // of all pods
 	factory := informers.NewSharedInformerFactory(options.Cluster.Client(), 0)
 	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(now any) { k.saw(running, now) },
@@ -109,7 +108,7 @@ func Start(t testing.TB, options Options) {
 	})
 }
 
-// saw looks at a pod that is new or has changed.
+// saw handles a new or changed pod.
 func (k *Kubelet) saw(ctx context.Context, seen any) {
 	object, ok := seen.(*corev1.Pod)
 	if !ok || object.Spec.NodeName == "" {
@@ -140,7 +139,7 @@ func (k *Kubelet) saw(ctx context.Context, seen any) {
 	}
 }
 
-// lost looks at a pod that is gone.
+// lost handles a pod that is gone.
 func (k *Kubelet) lost(seen any) {
 	if unknown, ok := seen.(cache.DeletedFinalStateUnknown); ok {
 		seen = unknown.Obj
@@ -158,7 +157,7 @@ func (k *Kubelet) lost(seen any) {
 	}
 }
 
-// find is the pod of a name that lives, nil where there is none.
+// find returns the running pod with this name, or nil.
 func (k *Kubelet) find(namespace, name string) *pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,7 +169,7 @@ func (k *Kubelet) find(namespace, name string) *pod {
 	return nil
 }
 
-// logFile has what the program of a pod writes.
+// logFile returns the path of the log of a pod's program.
 func (k *Kubelet) logFile(namespace, name string) string {
 	return filepath.Join(k.Directory, namespace+"-"+name+".log")
 }

@@ -26,29 +26,29 @@ import (
 )
 
 const (
-	// probeInterval is how often readiness is asked, which is more often than a kubelet does.
+	// probeInterval is the interval of readiness probes, which is shorter than in a kubelet.
 	probeInterval = 200 * time.Millisecond
-	// refreshInterval is how often ConfigMaps are read, which is more often than a kubelet does.
+	// refreshInterval is the interval at which ConfigMaps are read, which is shorter than in a kubelet.
 	refreshInterval = time.Second
-	// restartDelay is how long a program that ended stays away.
+	// restartDelay is the time until a program that has ended is restarted.
 	restartDelay = time.Second
-	// requestTimeout bounds one request to the API server.
+	// requestTimeout limits a request to the API server.
 	requestTimeout = 10 * time.Second
 )
 
-// A pod is one of the API that is bound to a node.
+// A pod is a Pod that is bound to a node.
 type pod struct {
 	kubelet   *Kubelet
-	object    *corev1.Pod // as it was first seen
+	object    *corev1.Pod // when it was first seen
 	addresses []netip.Addr
-	end       context.CancelFunc // of its life: the pod is deleted
-	gone      chan struct{}      // is closed once the API server has it no more
+	end       context.CancelFunc // ends the pod's life when it is deleted
+	gone      chan struct{}      // closed when the pod no longer exists in the API
 
 	mu      sync.Mutex
 	network *network.Namespace
 }
 
-// dial connects to a port of the pod's loopback interface, as a port-forward does.
+// dial connects to a port of the pod's loopback interface, like a port-forward.
 func (p *pod) dial(ctx context.Context, port int32) (connection net.Conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,12 +62,12 @@ func (p *pod) dial(ctx context.Context, port int32) (connection net.Conn, err er
 	return connection, err
 }
 
-// live is the whole life of the pod, or what of it there is until the kubelet ends with ctx. What the cluster does not
-// know any more is no failure.
+// live runs the pod until it is deleted (life) or the kubelet ends (ctx), and then removes it from the API. A pod that
+// no longer exists there is not an error.
 func (p *pod) live(ctx, life context.Context) error {
 	err := p.work(ctx, life)
 	if ctx.Err() != nil {
-		return err // the kubelet ends, not the pod
+		return err // the kubelet has ended, but not the pod
 	}
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (p *pod) live(ctx, life context.Context) error {
 	return errors.Join(err, gone)
 }
 
-// work runs the program until the pod ends.
+// work runs the pod's program until the pod ends.
 func (p *pod) work(ctx, life context.Context) error {
 	container := p.object.Spec.Containers[0]
 	program, known := p.kubelet.Images[container.Image]
@@ -144,7 +144,7 @@ func (p *pod) work(ctx, life context.Context) error {
 			grace := time.Duration(
 				ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) *
 				time.Second
-			return started.Stop(ctx, grace) // at once where the kubelet ends
+			return started.Stop(ctx, grace) // without grace if the kubelet ends
 		}
 		p.report(life, false)
 		select {
@@ -155,7 +155,7 @@ func (p *pod) work(ctx, life context.Context) error {
 	}
 }
 
-// environment is that of the program.
+// environment returns the environment of the program.
 func (p *pod) environment() []string {
 	options := p.kubelet.Cluster.Options()
 	api := netip.MustParseAddrPort(p.kubelet.Cluster.Config().Host[len("https://"):])
@@ -171,7 +171,7 @@ func (p *pod) environment() []string {
 	return variables
 }
 
-// watch tells whether the program is ready, until it or the pod ends.
+// watch probes the readiness of the program, and reports it, until the program or the pod ends.
 func (p *pod) watch(ctx context.Context, started *process.Process) {
 	probe := p.object.Spec.Containers[0].ReadinessProbe
 	ready, failures := probe == nil, int32(0)
@@ -204,7 +204,7 @@ func (p *pod) watch(ctx context.Context, started *process.Process) {
 	}
 }
 
-// ask asks a probe over HTTP. There is no other kind.
+// ask runs an HTTP probe. Other kinds are not supported.
 func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
@@ -226,11 +226,11 @@ func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
 	return response.Body.Close() == nil && response.StatusCode >= 200 && response.StatusCode < 400
 }
 
-// prober makes a connection for each request, as a kubelet does.
+// prober makes a new connection for each request, as a kubelet does.
 var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// report writes the status of the pod, whose program runs or is about to. What cannot be written is a failure, unless the pod
-// is gone.
+// report writes the status of the pod, whose program runs or is about to run. A failed write fails the test, unless the
+// pod is gone.
 func (p *pod) report(ctx context.Context, ready bool) {
 	container, now, is := p.object.Spec.Containers[0], metav1.Now(), corev1.ConditionFalse
 	if ready {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// mount makes the root directory of the pod: its program, what a kubelet adds, its volumes. What a volume is made of
-// may come later than the pod, so that it tries again until the pod ends, and is false then.
+// mount creates the root directory of the pod: its program, the files that a kubelet adds, and its volumes. Objects for
+// volumes may be created after the pod, so it retries until the pod ends, and then returns false.
 func (p *pod) mount(ctx context.Context, program string) bool {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -41,7 +41,7 @@ func (p *pod) tryMount(ctx context.Context, program string) error {
 	if err := os.Link(program, filepath.Join(root, filepath.Base(program))); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("put the program into place: %w", err)
 	}
-	// There is nobody to ask outside of the clusters: an address for documentation (RFC 5737).
+	// There is no DNS outside of the clusters: an address for documentation (RFC 5737).
 	resolver := "nameserver 192.0.2.53\n"
 	if p.object.Spec.DNSPolicy == corev1.DNSClusterFirst {
 		resolver = ResolvConf(p.object.Namespace, p.kubelet.DNS)
@@ -52,20 +52,20 @@ func (p *pod) tryMount(ctx context.Context, program string) error {
 	return p.writeVolumes(ctx, func(corev1.Volume) bool { return true })
 }
 
-// ResolvConf is what a pod gets whose dnsPolicy is ClusterFirst.
+// ResolvConf returns the resolv.conf of a pod with the dnsPolicy ClusterFirst.
 func ResolvConf(namespace, server string) string {
 	return fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n",
 		namespace, server)
 }
 
-// refresh writes ConfigMaps again. What cannot be read stays as it is.
+// refresh writes the files of ConfigMaps again. Files of unreadable ConfigMaps stay unchanged.
 func (p *pod) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_ = p.writeVolumes(ctx, func(volume corev1.Volume) bool { return volume.ConfigMap != nil })
 }
 
-// root is the root directory of the pod.
+// root returns the root directory of the pod.
 func (p *pod) root() string { return filepath.Join(p.kubelet.Directory, string(p.object.UID)) }
 
 func (p *pod) writeVolumes(ctx context.Context, selected func(corev1.Volume) bool) error {
@@ -93,14 +93,14 @@ func write(root, path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// A program never reads half of it.
+	// The rename is atomic, so a program never reads a partial file.
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
 }
 
-// files are what a volume has.
+// files returns the files of a volume.
 func (p *pod) files(ctx context.Context, source corev1.VolumeSource) (map[string][]byte, error) {
 	switch {
 	case source.ConfigMap != nil:
@@ -156,7 +156,7 @@ func (p *pod) configMap(ctx context.Context, name string, items []corev1.KeyToPa
 	return files, nil
 }
 
-// token is one of the pod's service account, which ends with the pod.
+// token returns a token of the pod's service account that is bound to the pod.
 func (p *pod) token(ctx context.Context, wanted *corev1.ServiceAccountTokenProjection) ([]byte, error) {
 	if wanted.Audience != "" {
 		return nil, fmt.Errorf("a token for %s is not played", wanted.Audience)
