@@ -15,18 +15,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
-// bed is three joined clusters with all that carries their packets.
+// bed has three joined clusters with nodes that carry packets.
 type bed struct {
-	mode              string // of the kube-proxies
-	networks          bool   // each cluster has one of its own; their nodes reach each other, and masquerade pods
-	programs          string // the folder of those that are built from this tree
+	mode              string // of kube-proxy
+	networks          bool   // each cluster has its own network; nodes reach those of other clusters, and masquerade pods
+	programs          string // the folder of the programs built from this checkout
 	east, west, north *cluster
 }
 
-// zones are those of the nodes, in the order of the nodes.
+// zones are the zones of the nodes, in the order of the nodes.
 var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north": {"c"}}
 
-// newBed starts clusters, and joins them. All of it stops with the test.
+// newBed starts clusters, and joins them. Everything stops with the test.
 func newBed(t *testing.T, mode string, networks bool) *bed {
 	folder, err := programs.Folder()
 	must(t, err)
@@ -37,7 +37,7 @@ func newBed(t *testing.T, mode string, networks bool) *bed {
 			Name:      name,
 			DualStack: true,
 			Zones:     zones[name],
-			// In a namespace of the test's own.
+			// The test runs in its own network namespace.
 			APIServerArgs: []string{"--bind-address=0.0.0.0"},
 		})
 	}
@@ -63,7 +63,7 @@ func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
 
 func (b *bed) program(name string) string { return filepath.Join(b.programs, name) }
 
-// namespace makes a namespace for the test in each of the clusters, and returns its name.
+// namespace creates a namespace for the test in each of the clusters, and returns its name.
 func (b *bed) namespace(t testing.TB) string {
 	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
 	b.createNamespace(t, name)
@@ -76,7 +76,7 @@ func (b *bed) createNamespace(t testing.TB, name string) {
 	}
 }
 
-// As all packages wait, fail and run programs.
+// The usual functions to wait, fail and run programs.
 var (
 	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually

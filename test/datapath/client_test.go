@@ -17,11 +17,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// lossless is how long a connection may take where none may be lost: longer than a resolver, or TCP, needs to send
-// again what a busy machine dropped.
+// lossless is the timeout of connections none of which may be lost: longer than a resolver or TCP needs to retransmit
+// packets that a busy machine dropped.
 const lossless = 15 * time.Second
 
-// connect makes connections from the pod, each of which resolves the name anew.
+// connect makes connections from the pod. Each one resolves the name again.
 func (p *pod) connect(ctx context.Context, count int, timeout time.Duration, network, address string) (
 	tally.Attempts, error,
 ) {
@@ -33,7 +33,7 @@ func (p *pod) connect(ctx context.Context, count int, timeout time.Duration, net
 	return tally.Read(out)
 }
 
-// settled waits until exactly these pods answer, and none of the connections is lost. It returns how long that took.
+// settled waits until exactly these pods answer, and no connection is lost. It returns the time that this took.
 func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Duration {
 	want := identities(by)
 	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network),
@@ -54,8 +54,8 @@ func identities(pods []*pod) (who []string) {
 	return who
 }
 
-// reaches waits until these pods answer, and then counts: none other may answer, and none of the connections may be
-// lost.
+// reaches waits until these pods answer, and then makes count connections: no other pod may answer, and no connection
+// may be lost.
 func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*pod) tally.Attempts {
 	t.Helper()
 	p.settled(t, network, address, by...)
@@ -68,23 +68,23 @@ func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*p
 	return counted
 }
 
-// stream is a client that goes on. Its log has its attempts.
+// stream is a client that runs until the test ends. Its log has its attempts.
 type stream struct{ *process.Process }
 
-// connecting makes connections from the pod, one after the other, or asks over one, until the test ends.
+// connecting makes connections from the pod, one after the other, or with -keep asks over one, until the test ends.
 func (p *pod) connecting(t testing.TB, timeout time.Duration, args ...string) *stream {
 	args = append([]string{"connect", "-timeout", timeout.String()}, args...)
 	return &stream{p.run(t, p.cluster.bed.program("pod"), args...)}
 }
 
-// since are the attempts from a time on: those that began then, or that ended if the client does not know more.
+// since returns the attempts that began after a time, or that ended after it if the client does not record their beginning.
 func (s *stream) since(t testing.TB, start time.Time) tally.Attempts {
 	attempts, err := tally.Read(s.LogTail(math.MaxInt))
 	must(t, err)
 	return slices.DeleteFunc(attempts, func(a tally.Attempt) bool { return a.At.Before(start) })
 }
 
-// next are so many attempts from now on, or some more.
+// next waits for at least this many attempts from now on, and returns them.
 func (s *stream) next(t testing.TB, count int) (attempts tally.Attempts) {
 	t.Helper()
 	now := time.Now()
@@ -97,12 +97,12 @@ func (s *stream) next(t testing.TB, count int) (attempts tally.Attempts) {
 	return attempts
 }
 
-// watch makes connections, one after the other, that end after a time.
+// watch makes connections, one after the other, with a timeout.
 func (p *pod) watch(t testing.TB, timeout time.Duration, address string) *stream {
 	return p.connecting(t, timeout, "-network", "tcp4", address)
 }
 
-// intact fails if a connection since a time was lost while something was done.
+// intact fails if a connection was lost since a time; what was done meanwhile is in the message.
 func (s *stream) intact(t testing.TB, since time.Time, what string) {
 	t.Helper()
 	counted := s.since(t, since)
@@ -114,18 +114,18 @@ func (s *stream) intact(t testing.TB, since time.Time, what string) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// enough is how many attempts in a row show that a cluster is left out: they take longer than kube-proxy waits between two
-// syncs, as there is one in 10 ms at most.
+// enough is the number of consecutive attempts that show that a cluster gets no traffic: they take longer than
+// kube-proxy waits between two syncs, because an attempt takes at least 10 ms.
 const enough = 150
 
-// only waits until the given clusters answer, all of them and no others, and nothing is lost, for a while. It returns
-// how long after start the last of them answered for the first time, or one of the others for the last time, or the
-// last connection was lost.
+// only waits until all of these clusters answer, no other cluster does, and no connection is lost, for enough attempts.
+// It returns the time from start to the last change: the first answer of one of these clusters, the last answer of
+// another cluster, or the last loss.
 func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Duration {
 	var since time.Duration
 	eventually(t, fmt.Sprintf("only %v to answer", clusters), func(context.Context) error {
 		attempts := s.since(t, start)
-		begin := len(attempts) // of the calm
+		begin := len(attempts) // of the matching attempts at the end
 		first := map[string]int{}
 		for ; begin > 0; begin-- {
 			attempt := attempts[begin-1]
@@ -148,7 +148,7 @@ func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Du
 	return since
 }
 
-// stays fails if questions over an open connection are answered by another cluster, or by none.
+// stays fails unless the cluster answers all requests over an open connection.
 func (s *stream) stays(t testing.TB, cluster *cluster, what string) {
 	t.Helper()
 	if asked := s.next(t, 50); asked.Clusters()[cluster.Name()] != len(asked) {
@@ -156,7 +156,7 @@ func (s *stream) stays(t testing.TB, cluster *cluster, what string) {
 	}
 }
 
-// keepWith opens connections, or sockets whose datagrams are one flow, until one is answered by the cluster.
+// keepWith opens connections, or sockets whose datagrams are one flow, until the cluster answers on one of them.
 func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) *stream {
 	t.Helper()
 	for range 100 {

@@ -34,12 +34,12 @@ type cluster struct {
 	mcs   mcs.Interface
 	bed   *bed
 	dns   string  // the ClusterIP of the cluster DNS
-	nodes []*node // in the order of their names
-	// reached are the ranges in which other clusters reach it.
+	nodes []*node // ordered by name
+	// reached are the ranges at which other clusters reach the cluster.
 	reached []netip.Prefix
-	// uplink is what its nodes are attached to.
+	// uplink is the network to which the nodes are attached.
 	uplink *network.Namespace
-	// replicas of the controller, one on each node.
+	// replicas has the replica of the controller on each node.
 	replicas []*replica
 }
 
@@ -48,7 +48,7 @@ type node struct {
 	*network.Namespace
 	name      string
 	addresses []netip.Addr
-	pods      []netip.Prefix // addresses of its pods
+	pods      []netip.Prefix // the ranges of its pods
 }
 
 func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
@@ -67,7 +67,7 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 	return c
 }
 
-// credential is a kubeconfig with the rights of a service account, for programs on nodes and in pods.
+// credential writes a kubeconfig with the rights of a service account, for programs on nodes and in pods, and returns its path.
 func (c *cluster) credential(t testing.TB, namespace, account string) []byte {
 	text, err := c.ServiceAccountKubeconfig(t.Context(), namespace, account)
 	must(t, err)
@@ -105,9 +105,9 @@ func (c *cluster) startNodes(t testing.TB) {
 			n.pods = append(n.pods, netip.MustParsePrefix(text))
 		}
 		n.Namespace = c.attach(t, c.uplink, n.addresses, n.pods...)
-		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember
-		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
-		// kube-proxy v1.36.3 forgets flows of UDP alone.
+		// A packet that arrives before the rules of its Service must be refused here. Otherwise connection tracking
+		// would remember the connection without a destination for two minutes, and apply it to a later connection with
+		// the same port: kube-proxy v1.36.3 deletes only such flows of UDP.
 		must(t, n.Refuse(c.Options().ServiceCIDRs...))
 		var flags []string
 		if c.bed.networks {
@@ -125,9 +125,9 @@ func (c *cluster) startNodes(t testing.TB) {
 	}
 }
 
-// tellZone takes the zone of a node away and gives it back once its kube-proxy runs. One of v1.36.3 hears of the zone
-// from an informer that runs before the proxier is registered with it (NodeTopologyConfig in pkg/proxy/config): where
-// the node comes in between, hints have no effect there until the label changes.
+// tellZone removes the zone of a node and sets it again after the node's kube-proxy has started. kube-proxy v1.36.3
+// gets the zone from an informer that runs before the proxier is registered with it (NodeTopologyConfig in
+// pkg/proxy/config): if the node arrives in between, hints have no effect until the label changes.
 func (c *cluster) tellZone(t testing.TB, n *node) {
 	eventually(t, "kube-proxy of "+n.name, func(ctx context.Context) error {
 		events, err := c.EventsV1().Events(metav1.NamespaceAll).List(ctx,
@@ -149,7 +149,7 @@ func (c *cluster) tellZone(t testing.TB, n *node) {
 	}
 }
 
-// attach makes a namespace and attaches it to another. It goes with the test.
+// attach creates a namespace and attaches it to another. It is removed with the test.
 func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.Addr,
 	ranges ...netip.Prefix,
 ) *network.Namespace {
@@ -160,7 +160,7 @@ func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.
 	return made
 }
 
-// corefile is that of a cluster's CoreDNS, which has nobody to forward to. The names of load balancers are in a file.
+// corefile is the Corefile of a cluster's CoreDNS, which forwards nothing. A file has the names of load balancers.
 const corefile = `.:53 {
     errors
     hosts %[2]s lb.example {
@@ -191,14 +191,14 @@ func (c *cluster) startDNS(t testing.TB) {
   ports: [{name: dns, protocol: UDP, port: 53}, {name: dns-tcp, protocol: TCP, port: 53}]}}`)
 }
 
-// apply writes objects.
+// apply writes objects to the cluster.
 func (c *cluster) apply(t testing.TB, objects string) {
 	eventually(t, "apply objects", func(ctx context.Context) error {
 		return clusterset.Apply(ctx, c.Cluster, []byte(objects))
 	})
 }
 
-// patch merges a text into an object of a RESOURCE.VERSION.GROUP.
+// patch applies a merge patch to an object of a RESOURCE.VERSION.GROUP.
 func (c *cluster) patch(t testing.TB, resource, namespace, name, text string, subresources ...string) {
 	what, _ := schema.ParseResourceArg(resource)
 	_, err := c.Dynamic().Resource(*what).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(text),
@@ -217,7 +217,7 @@ func (c *cluster) startControllers(t testing.TB) {
 		spec := p.spec(c.bed.program("clusterset-controller"),
 			"--cluster-id="+c.Name(), "--kubeconfig="+credential,
 			"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
-			"--stale-after=20s") // the shortest that the controller takes
+			"--stale-after=20s") // the shortest allowed value
 		if c.bed.networks {
 			spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())
 		}

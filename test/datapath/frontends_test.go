@@ -22,7 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// plainRoutes are a Gateway and routes without TLS.
+// plainRoutes are a Gateway and routes that do not use TLS.
 const plainRoutes = `apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: plain, namespace: shop}
@@ -45,8 +45,8 @@ spec:
   rules: [{backendRefs: [{name: queue, port: 53}]}]
 `
 
-// frontends: clients of north reach services of east by a load balancer, and by Gateways with the objects of the
-// documentation, and those of west by node ports.
+// frontends: clients of north reach services of east through a load balancer, and through Gateways with the objects of
+// the documentation, and services of west through node ports.
 func frontends(t *testing.T, b *bed) {
 	const shop = "shop" // as in the documentation
 	example := documented(t, "operate/networks.md", "Passthrough")
@@ -57,7 +57,7 @@ func frontends(t *testing.T, b *bed) {
 		c.writeFile(t, "tls.crt", string(certificate))
 		c.writeFile(t, "tls.key", string(key))
 	}
-	t.Setenv("SSL_CERT_FILE", b.north.writeFile(t, "ca.crt", string(certificate))) // of clients
+	t.Setenv("SSL_CERT_FILE", b.north.writeFile(t, "ca.crt", string(certificate))) // for clients
 	for _, kind := range []string{"Gateway", "TCPRoute", "TLSRoute", "UDPRoute"} {
 		b.east.apply(t, clusterset.CRD("gateway.networking.k8s.io", "v1", kind))
 	}
@@ -90,7 +90,7 @@ func frontends(t *testing.T, b *bed) {
 	}
 	l := b.east.balance(t, east)
 	client := b.north.client(t, shop, 0)
-	// settled waits until the pods of both clusters answer, or only those of west.
+	// settled waits until pods of both clusters answer, or only pods of west.
 	settled := func(both bool) {
 		for name, of := range west {
 			ports := map[string]int{"tcp4": 80, "udp4": 53}
@@ -105,7 +105,7 @@ func frontends(t *testing.T, b *bed) {
 	}
 	client.settled(t, "tcp4", balanced.at(80), east["balanced"], west["balanced"])
 
-	// Each address counts as one endpoint, as does the node of west.
+	// Each address of the load balancer counts as one endpoint, like the node of west.
 	const count = 900
 	addresses := l.connections(t, "balanced", func() {
 		counted, err := client.connect(t.Context(), count, lossless, "tcp4", balanced.at(80))
@@ -114,7 +114,7 @@ func frontends(t *testing.T, b *bed) {
 		}
 	})
 	for _, address := range l.pairs["balanced"] {
-		// A share is as asked to six standard deviations of as many choices.
+		// Each share is within six standard deviations of this many random choices.
 		if share := float64(addresses[address]) / count; math.Abs(share-1./3) > 6*math.Sqrt(2./9/count) {
 			t.Errorf("%s has %.2f of the connections: %v", address, share, addresses)
 		}
@@ -122,7 +122,7 @@ func frontends(t *testing.T, b *bed) {
 
 	watched := client.watch(t, lossless, balanced.at(80))
 	watched.only(t, time.Now(), "east", "west")
-	// change has the load balancer, by a name, and the Gateways one address each.
+	// change publishes one address of the load balancer, by a name, and one of each Gateway.
 	change := func(at int) {
 		begin := time.Now()
 		b.east.writeFile(t, "hosts", l.pairs["balanced"][at].String()+" balanced.lb.example\n")
@@ -151,16 +151,16 @@ func frontends(t *testing.T, b *bed) {
 	change(1)
 }
 
-// balancer is a host beside the nodes of a cluster with the addresses of a load balancer and of Gateways, whose nginx
-// passes connections on to pods. The test writes what is known of it in the API.
+// balancer is a host next to the nodes of a cluster, with the addresses of a load balancer and of Gateways. Its nginx
+// forwards connections to pods. The test writes its addresses into the API.
 type balancer struct {
-	*pod // of the network alone
+	*pod // with a network, but no Pod
 	log  string
-	// pairs are two addresses for the load balancer and for each Gateway, by its name. They always work.
+	// pairs are two addresses for the load balancer and for each Gateway, by name. Both always work.
 	pairs map[string][]netip.Addr
 }
 
-// streams is the configuration of nginx, which logs the address of each connection that ended.
+// streams is the configuration of nginx, which logs the address of each connection when it ends.
 const streams = `load_module /usr/lib/nginx/modules/ngx_stream_module.so;
 events {}
 stream {
@@ -175,10 +175,10 @@ server { listen CLUSTERS1:443; listen CLUSTERS2:443; proxy_pass $secure; ssl_pre
 }
 `
 
-// balance makes a balancer for pods of services, with both of its addresses in the API, and starts its nginx.
+// balance creates a balancer for pods of services, publishes both of its addresses, and starts its nginx.
 func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
 	base := c.reached[0].Masked().Addr().As4()
-	base[2] = 200 // far from the router and the nodes
+	base[2] = 200 // far from the addresses of the router and the nodes
 	own := netip.AddrFrom4(base)
 	l := &balancer{pairs: map[string][]netip.Addr{}, pod: &pod{
 		cluster: c, namespace: "shop", name: "balancer", addresses: []netip.Addr{own},
@@ -215,10 +215,10 @@ func (c *cluster) balance(t testing.TB, pods map[string]*pod) *balancer {
 	return l
 }
 
-// gatewayAPI is its version and group.
+// gatewayAPI is the version and group of Gateway API.
 const gatewayAPI = ".v1.gateway.networking.k8s.io"
 
-// publish writes the status of the load balancer, and gives the Gateways one of their addresses.
+// publish writes the status of the load balancer, and one address per Gateway.
 func (l *balancer) publish(t testing.TB, ingress string, at int) {
 	l.setStatus(t, "services.v1.", "balanced", `{"loadBalancer":{"ingress":`+ingress+`}}`)
 	for _, gateway := range []string{"plain", "clusters"} {
@@ -232,7 +232,7 @@ func (l *balancer) setStatus(t testing.TB, resource, name, status string) {
 	l.cluster.patch(t, resource, "shop", name, `{"status":`+status+`}`, "status")
 }
 
-// connections counts the connections to each address of a load balancer or Gateway that end while a function runs.
+// connections counts, by address, the connections to a load balancer or Gateway that end while do runs.
 func (l *balancer) connections(t testing.TB, name string, do func()) map[netip.Addr]int {
 	must(t, os.Truncate(l.log, 0))
 	do()

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// ingress: an nginx of Debian's in north, with the configuration that the documentation shows, reaches the pods of
-// the others.
+// ingress: Debian's nginx in north, with the configuration in the documentation, reaches the pods of the other
+// clusters.
 func ingress(t *testing.T, b *bed) {
 	s, east, client := b.deployJack(t)
 	imported, err := b.north.mcs.MulticlusterV1beta1().ServiceImports(s.namespace).Get(t.Context(), s.name,
@@ -44,13 +44,13 @@ func ingress(t *testing.T, b *bed) {
 	eventually(t, "both clusters to answer", answer("east", "west"))
 	east.setReady(t, false)
 	eventually(t, "west to answer alone", answer("west"))
-	// Another host is another site.
+	// A request with another Host gets another site.
 	if out, err := client.command(t.Context(), "curl", "--silent", "--fail", "--max-time", "5", url); err == nil {
 		t.Errorf("without the site's host name: %q", out)
 	}
 }
 
-// nginx starts an nginx of Debian's in the pod, with a configuration, and returns its folder.
+// nginx starts Debian's nginx in the pod with a configuration, and returns its folder.
 func (p *pod) nginx(t testing.TB, configuration string) (folder string) {
 	folder = t.TempDir()
 	p.run(t, "nginx", "-p", folder, "-c", p.cluster.writeFile(t, p.name+".conf", configuration), "-e", "stderr", "-g",
@@ -58,7 +58,7 @@ func (p *pod) nginx(t testing.TB, configuration string) (folder string) {
 	return folder
 }
 
-// deployJack has east and west export the Service of the documentation's example, and north import it.
+// deployJack exports the Service of the documentation's example in east and west, and imports it in north.
 func (b *bed) deployJack(t *testing.T) (s service, east, client *pod) {
 	s = service{namespace: "jack", name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)}}
 	b.createNamespace(t, s.namespace)
@@ -68,7 +68,7 @@ func (b *bed) deployJack(t *testing.T) (s service, east, client *pod) {
 	return s, east, b.north.client(t, s.namespace, 0)
 }
 
-// get requests a page so often, each time anew, and counts who answers. It fails unless all requests are answered.
+// get requests a page count times over new connections, and counts the answering pods. It fails unless all are answered.
 func (p *pod) get(ctx context.Context, count int, url string, flags ...string) (counted tally.Attempts, err error) {
 	args := append([]string{"--silent", "--show-error", "--fail", "--max-time", fmt.Sprint(lossless.Seconds())}, flags...)
 	out, err := p.command(ctx, "curl", append(args, fmt.Sprintf("%s?[1-%d]", url, count))...)

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
 )
 
-// apiAddress is where the API servers are reached from nodes and pods: an address for documentation (RFC 5737).
+// apiAddress is the address of the API servers for nodes and pods: an address for documentation (RFC 5737).
 var apiAddress = netip.MustParseAddr("192.0.2.1")
 
-// router is the namespace of this process, in which the API servers listen, too.
+// router is the network namespace of this process. The API servers listen in it.
 var router *network.Namespace
 
 func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
-// outside builds what is missing.
+// outside builds missing programs.
 func outside() (clean func(), err error) {
 	if _, err := assets.Ensure(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func inside() (err error) {
 		"nginx"); err != nil {
 		return err
 	}
-	// Locks and sockets of the machine's own programs, and what Debian's nginx writes.
+	// Locks and sockets of the machine's own programs, and files that Debian's nginx writes.
 	if err := sandbox.Empty("/run", "/var/lib/nginx", "/var/log/nginx"); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
-// acrossNetworks are the stories of clusters that reach each other by node ports.
+// acrossNetworks are the stories of clusters that reach each other only at node ports.
 var acrossNetworks = []story{
 	{"share the load", shareTheLoad},
 	{"ports", ports},
@@ -31,8 +31,8 @@ func TestNetworksNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables", true)
 
 func TestNetworksIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables", true), acrossNetworks) }
 
-// The ranges of clusters whose pods are not routed between them. Services of all have the same, and so have pods, but
-// those of north, so that a flat network can have its pods and those of east.
+// The ranges of clusters between which pods are not routed. All have the same Service range, and the same pod range
+// except north, so that east and north can share a flat network.
 var (
 	samePods     = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:244::/32")}
 	northPods    = []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16"), netip.MustParsePrefix("fd00:245::/32")}
@@ -40,7 +40,7 @@ var (
 	sameServices = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:96::/112")}
 )
 
-// separate gives clusters their ranges, and each at least two nodes.
+// separate sets the ranges of clusters, and gives each cluster at least two nodes.
 func separate(options []controlplane.Options) {
 	for i := range options {
 		o := &options[i]
@@ -55,13 +55,13 @@ func separate(options []controlplane.Options) {
 	}
 }
 
-// separate puts a router between the nodes of the cluster and the others: it alone knows the way to its pods.
+// separate puts a router between the nodes of the cluster and the other clusters: only that router has a route to its pods.
 func (c *cluster) separate(t testing.TB) {
 	c.reached = c.Options().NodeCIDRs
 	c.uplink = c.attach(t, router, c.gateways(), c.reached...)
 }
 
-// gateways are the addresses of the router of the cluster.
+// gateways returns the addresses of the router of the cluster.
 func (c *cluster) gateways() (addresses []netip.Addr) {
 	for _, nodes := range c.Options().NodeCIDRs {
 		addresses = append(addresses, nodes.Masked().Addr().Next())
@@ -69,7 +69,7 @@ func (c *cluster) gateways() (addresses []netip.Addr) {
 	return addresses
 }
 
-// masquerade gives packets of pods to anything but pods the address of their node, as a CNI does.
+// masquerade translates the source of packets from pods to anything except pods to the address of their node, as a CNI does.
 func masquerade(t testing.TB, n *node) {
 	must(t, n.Filter(fmt.Sprintf(`table inet cni {
 chain postrouting {
@@ -81,10 +81,10 @@ ip6 saddr %[2]s ip6 daddr != %[2]s masquerade
 `, allPods[0], allPods[1])))
 }
 
-// manyAddresses are addresses that a cluster has besides those of its nodes.
+// manyAddresses returns addresses of the cluster in addition to those of its nodes.
 func (c *cluster) manyAddresses() (addresses []netip.Addr) {
 	base := c.reached[0].Masked().Addr().As4()
-	base[2]++ // far from the router and the nodes
+	base[2]++ // far from the addresses of the router and the nodes
 	for i := range many - 1 {
 		base[3] = byte(i + 1)
 		addresses = append(addresses, netip.AddrFrom4(base))
@@ -92,14 +92,14 @@ func (c *cluster) manyAddresses() (addresses []netip.Addr) {
 	return addresses
 }
 
-// addAddresses gives the first node the addresses of nodes that do not exist, before its kube-proxy starts.
+// addAddresses adds the addresses of nonexistent nodes to the first node, before its kube-proxy starts.
 func (c *cluster) addAddresses(t testing.TB, n *node) {
 	addresses := c.manyAddresses()
 	must(t, n.AddAddress(addresses...))
 	must(t, c.uplink.Route(n.addresses[0], netip.PrefixFrom(addresses[0], 25).Masked()))
 }
 
-// addNodes makes the objects of these nodes, and returns the names of all, that of the first node before them.
+// addNodes creates the Node objects for these addresses. It returns the names of the first node and of these nodes.
 func (c *cluster) addNodes(t testing.TB) []string {
 	names := []string{c.nodes[0].name}
 	for i, address := range c.manyAddresses() {
@@ -117,8 +117,8 @@ func (c *cluster) addNodes(t testing.TB) []string {
 	return names
 }
 
-// failures: a node serves clients of other clusters while it is ready and has a pod that is ready or terminates. If its
-// only pod becomes unready, its kube-proxy may be earlier than theirs: until they have synced, the node drops connections.
+// failures: a node serves clients of other clusters while it is ready and has a ready or terminating pod. If its only pod
+// becomes unready, its own kube-proxy may sync before the others, and the node drops connections until they have synced.
 func failures(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "failing", ports: http80}
 	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 1)
@@ -131,7 +131,7 @@ func failures(t *testing.T, b *bed) {
 		name string
 		do   func()
 		by   []*pod
-		only []string // the clusters that answer when no connection is lost any more; nil if none may be lost
+		only []string // the clusters that answer after connections were lost; nil if none may be lost
 	}{
 		{"a node is not ready", func() { setNode(false) }, []*pod{east[1], west[0]}, nil},
 		{"the node is ready again", func() { setNode(true) }, slices.Concat(east, west), nil},
@@ -142,7 +142,7 @@ func failures(t *testing.T, b *bed) {
 		begin := time.Now()
 		step.do()
 		var took time.Duration
-		if step.only != nil { // each attempt to settle would wait for connections that are lost
+		if step.only != nil { // settling would wait for the timeout of each lost connection
 			took = watched.only(t, begin, step.only...)
 		}
 		took = max(took, client.settled(t, "tcp4", s.at(80), step.by...))
@@ -154,23 +154,23 @@ func failures(t *testing.T, b *bed) {
 	}
 }
 
-// terminate deletes the pod, which goes on serving.
+// terminate deletes the pod, which continues to serve.
 func (p *pod) terminate(t testing.TB) {
 	p.cluster.patch(t, "pods.v1.", p.namespace, p.name, `{"metadata":{"finalizers":["example.org/serves"]}}`)
 	must(t, p.cluster.CoreV1().Pods(p.namespace).Delete(t.Context(), p.name, metav1.DeleteOptions{}))
 }
 
-// setNetwork restarts the controllers of the cluster, one after the other, with another flag --network.
+// setNetwork restarts the controllers of the cluster one by one with a different flag --network.
 func (c *cluster) setNetwork(t testing.TB, network string) {
 	for _, r := range c.replicas {
 		must(t, r.end())
-		r.spec.Args = append(slices.Clip(r.spec.Args), "--network="+network) // the last one counts
+		r.spec.Args = append(slices.Clip(r.spec.Args), "--network="+network) // the last flag takes precedence
 		r.start()
 	}
 }
 
-// changeNetwork: north moves to the network of east, whose pods reach its own, and back, and nothing is lost. West stays
-// apart.
+// changeNetwork: north moves to the network of east, so that their pods reach each other, and back. No connection is
+// lost. West is always in another network.
 func changeNetwork(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "moving", ports: http80}
 	var pods []*pod
@@ -197,7 +197,7 @@ func changeNetwork(t *testing.T, b *bed) {
 	}
 	for _, step := range []struct {
 		network string
-		ranges  func(*cluster) []netip.Prefix // by which east and north reach each other
+		ranges  func(*cluster) []netip.Prefix // at which east and north reach each other
 		cut     []way
 	}{
 		{"east", func(c *cluster) []netip.Prefix { return c.Options().PodCIDRs }, ways(b.east.reached, b.north.reached)},
@@ -215,7 +215,7 @@ func changeNetwork(t *testing.T, b *bed) {
 			watched[c].intact(t, begin, what)
 			open[c].stays(t, b.north, what)
 		}
-		// Packets take the new way alone.
+		// Packets use only the new way.
 		undo, _ := b.drop(t, step.cut)
 		for _, c := range []*cluster{b.east, b.north} {
 			clients[c].reaches(t, 200, "tcp4", s.at(80), pods...)

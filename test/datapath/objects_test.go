@@ -19,35 +19,35 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-// zone is the domain of the clusterset's Services.
+// zone is the DNS zone of Services in the clusterset.
 const zone = "svc.clusterset.local"
 
-// service is a Service and the pods behind it.
+// service describes a Service and its pods.
 type service struct {
 	namespace, name string
 	ports           []corev1.ServicePort
-	// change says what else it has.
+	// change modifies the Service before it is created.
 	change func(*corev1.Service)
-	// annotations travel with its export.
+	// annotations are exported with the service.
 	annotations map[string]string
-	// expose is how clusters of other networks reach it, by default that of the controllers.
+	// expose is the value of its annotation expose; empty means the default of the controllers.
 	expose export.Exposure
 }
 
-// port is a port of a Service, and where its pods listen.
+// port returns a port of a Service. Its pods listen on target.
 func port(name string, protocol corev1.Protocol, number, target int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Protocol: protocol, Port: number, TargetPort: intstr.FromInt32(target)}
 }
 
-// http80 is the port of most Services here.
+// http80 has the port of most Services in these tests.
 var http80 = []corev1.ServicePort{port("http", corev1.ProtocolTCP, 80, 8080)}
 
-// at is an address for clients of the clusterset's Service.
+// at returns the address at which clients reach a port of the clusterset's Service.
 func (s service) at(port int) string {
 	return fmt.Sprintf("%s.%s.%s:%d", s.name, s.namespace, zone, port)
 }
 
-// pods starts so many pods behind the Service, on the nodes of the cluster in turn.
+// pods starts count pods of the Service, on the nodes of the cluster in turn.
 func (c *cluster) pods(t testing.TB, s service, count int, serve ...string) []*pod {
 	if len(serve) == 0 {
 		serve = []string{"tcp:8080"}
@@ -61,7 +61,7 @@ func (c *cluster) pods(t testing.TB, s service, count int, serve ...string) []*p
 	return made
 }
 
-// serve creates the Service, for the pods that have its label.
+// serve creates the Service. It selects pods by its label.
 func (c *cluster) serve(t testing.TB, s service) {
 	object := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
@@ -74,7 +74,7 @@ func (c *cluster) serve(t testing.TB, s service) {
 	must(t, err)
 }
 
-// export creates the Service and exports it.
+// export creates the Service and its ServiceExport.
 func (c *cluster) export(t testing.TB, s service) {
 	c.serve(t, s)
 	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Create(t.Context(), &v1beta1.ServiceExport{
@@ -86,19 +86,19 @@ func (c *cluster) export(t testing.TB, s service) {
 	must(t, err)
 }
 
-// deploy starts pods and exports them.
+// deploy starts pods of the Service and exports it.
 func (c *cluster) deploy(t testing.TB, s service, count int, serve ...string) []*pod {
 	made := c.pods(t, s, count, serve...)
 	c.export(t, s)
 	return made
 }
 
-// client is a pod that serves nothing.
+// client starts a pod without a server.
 func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
 	return c.pod(t, podSpec{namespace: namespace, name: fmt.Sprintf("client-%d", node), node: node})
 }
 
-// awaitEndpoints waits until the import has so many ready endpoints in the cluster, those of some clusters in their ranges.
+// awaitEndpoints waits until the import has count ready endpoints. Endpoints of clusters in ranges must be in their ranges.
 func (c *cluster) awaitEndpoints(t testing.TB, s service, count int, ranges map[*cluster][]netip.Prefix) {
 	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
 		endpoints, err := clusterset.Imported(ctx, c, s.namespace, s.name)

@@ -17,10 +17,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// canaryPort is where the pods of the controller answer.
+// canaryPort is the port on which the controller's pods answer probes.
 const canaryPort = 8081
 
-// offerCanaries makes the Service of the canaries, as the chart does.
+// offerCanaries creates the Service of the probe targets, as the chart does.
 func (c *cluster) offerCanaries(t testing.TB) {
 	const text = "{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: clusterset-dns}, spec: {%s" +
 		"selector: {app: clusterset-controller}, ports: [{name: %s, port: %d}]}}\n---\n"
@@ -31,7 +31,7 @@ func (c *cluster) offerCanaries(t testing.TB) {
 	c.apply(t, objects)
 }
 
-// awaitPath waits for the path to the pods of a member, as the controller shows it.
+// awaitPath waits until the controller reports this state of the path to a member's pods.
 func (c *cluster) awaitPath(t testing.TB, of *cluster, want string) {
 	eventually(t, fmt.Sprintf("the path from %s to %s", c.Name(), of.Name()), func(ctx context.Context) error {
 		lease, err := c.CoordinationV1().Leases(system).Get(ctx, memberstate.LeasePrefix+of.Name(), metav1.GetOptions{})
@@ -42,14 +42,14 @@ func (c *cluster) awaitPath(t testing.TB, of *cluster, want string) {
 	})
 }
 
-// way is that of packets from ranges to others. Both have the families in the same order.
+// way has the ranges of the sources and destinations of packets, with the families in the same order.
 type way struct{ from, to []netip.Prefix }
 
-// ways are those between two lots of ranges, in both directions.
+// ways returns the ways between two sets of ranges, in both directions.
 func ways(one, other []netip.Prefix) []way { return []way{{one, other}, {other, one}} }
 
-// drop has the router drop the packets of some ways: what they send to API servers arrives. It returns what undoes
-// it before the test ends, and when it was done.
+// drop makes the router drop the packets of some ways; packets to API servers still pass. It returns a function that
+// undoes this, at the latest when the test ends, and the time when it was done.
 func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 	var rules strings.Builder
 	rules.WriteString("table inet cut {\nchain forward {\ntype filter hook forward priority 0; policy accept;\n")
@@ -61,14 +61,14 @@ func (b *bed) drop(t testing.TB, cut []way) (undo func(), at time.Time) {
 	}
 	rules.WriteString("}\n}\n")
 	must(t, router.Filter(rules.String()))
-	var once sync.Once // and not OnceFunc, which panics if nft ends the test
+	var once sync.Once // not OnceFunc, which panics if nft ends the test
 	undo = func() { once.Do(func() { must(t, router.Filter("delete table inet cut\n")) }) }
 	t.Cleanup(undo)
 	return undo, time.Now()
 }
 
-// podNetworkCut: two clusters do not reach each other, while both reach all API servers. How soon traffic leaves is a
-// figure: TestPathIsCut of test/sim bounds the demotion at 3.7 s, and kube-proxy adds at most a second.
+// podNetworkCut: the pods of two clusters do not reach each other, but both reach all API servers. The failover time is
+// only logged: TestPathIsCut of test/sim limits the demotion to 3.7 s, and kube-proxy adds at most a second.
 func podNetworkCut(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
 	s := service{namespace: namespace, name: "cut", ports: http80}
@@ -96,7 +96,7 @@ func podNetworkCut(t *testing.T, b *bed) {
 		b.north.awaitPath(t, b.east, "reachable")
 		undo()
 		repaired := time.Now()
-		// A port that is used again may lead a connection to east before.
+		// Before that, a reused source port may lead a connection to east.
 		b.west.awaitPath(t, b.east, "reachable")
 		back := time.Since(repaired)
 		watched.only(t, time.Now(), "east", "west")

@@ -22,32 +22,32 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/kubelet"
 )
 
-// pod is a Pod of the API, and a network namespace that has its addresses.
+// pod is a Pod in the API, and a network namespace with its addresses.
 type pod struct {
 	*network.Namespace
 	cluster         *cluster
 	namespace, name string
 	addresses       []netip.Addr
 	resolvConf      string
-	runs            int // programs that were started in it
+	runs            int // number of programs that were started in it
 	server          *process.Process
 }
 
 type podSpec struct {
-	namespace, name, app string // app is its label of that name
+	namespace, name, app string // app is the value of the label app
 	// node is the index of its node in the cluster.
 	node int
-	// subdomain makes its name the hostname of its endpoints, if it is the name of the Service.
+	// subdomain makes the pod's name the hostname of its endpoints, if it is the name of the Service.
 	subdomain string
-	// serve is what its server listens to, such as "tcp:8080". Without it nothing runs in the pod at first.
+	// serve has the listeners of its server, such as "tcp:8080". If it is empty, nothing runs in the pod at first.
 	serve []string
 }
 
-// pod creates a Pod, waits for its addresses, and makes the namespace that has them. Once it returns, what it serves is
-// served.
+// pod creates a Pod, waits for its addresses, creates the namespace with these addresses, and waits until its server
+// listens.
 func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 	node := c.nodes[spec.node]
-	// With what the Pod Security Standard restricted asks for, which the controller's namespace enforces.
+	// The settings conform to the Pod Security Standard restricted, which the controller's namespace enforces.
 	c.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {namespace: %s, name: %s, labels: {app: %q}}, spec: {
   nodeName: %s, hostname: %[2]s, subdomain: %[5]q, containers: [{name: pod, image: pod, securityContext: {
     allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}}]}}`,
@@ -75,10 +75,10 @@ func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 	return p
 }
 
-// identity is how its server answers.
+// identity returns the answer of its server.
 func (p *pod) identity() string { return p.cluster.Name() + "/" + p.name }
 
-// spec says how a program is run in the pod.
+// spec returns how to run a program in the pod.
 func (p *pod) spec(program string, args ...string) process.Spec {
 	p.runs++
 	return p.In(p.resolvConf, process.Spec{
@@ -90,7 +90,7 @@ func (p *pod) spec(program string, args ...string) process.Spec {
 	})
 }
 
-// run starts a program in the pod, which runs until the test ends.
+// run starts a program in the pod. It runs until the test ends.
 func (p *pod) run(t testing.TB, program string, args ...string) *process.Process {
 	started, err := process.Start(p.spec(program, args...))
 	must(t, err)
@@ -98,11 +98,11 @@ func (p *pod) run(t testing.TB, program string, args ...string) *process.Process
 	return started
 }
 
-// replica is a program in a pod that is started again a second after it ended, as a kubelet would.
+// replica is a program in a pod that is restarted a second after it has ended, as by a kubelet.
 type replica struct {
 	*pod
 	spec process.Spec
-	end  func() error // ends it until start
+	end  func() error // stops it until start is called
 }
 
 // supervise keeps a program running until the test ends.
@@ -148,7 +148,7 @@ func loop(ctx context.Context, spec process.Spec) error {
 	}
 }
 
-// serve starts the pod's server and returns once it listens.
+// serve starts the pod's server and waits until it listens.
 func (p *pod) serve(t testing.TB, listeners ...string) {
 	p.server = p.run(t, p.cluster.bed.program("pod"),
 		append([]string{"serve", "-identity", p.identity()}, listeners...)...)
@@ -160,13 +160,13 @@ func (p *pod) serve(t testing.TB, listeners ...string) {
 	})
 }
 
-// command runs a program in the pod to its end.
+// command runs a program in the pod, and returns its output.
 func (p *pod) command(ctx context.Context, program string, args ...string) (string, error) {
 	line := p.Command(p.resolvConf, program, args...)
 	return process.Output(exec.CommandContext(ctx, line[0], line[1:]...))
 }
 
-// setReady makes the pod ready or not, as a readiness probe would, and returns when.
+// setReady makes the pod ready or unready, as a readiness probe would, and returns the time of the change.
 func (p *pod) setReady(t testing.TB, ready bool) time.Time {
 	must(t, p.cluster.SetPodReady(t.Context(), p.namespace, p.name, ready))
 	return time.Now()

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// TestRollouts runs the recipes of docs/operate/operations.md, docs/use/export-services.md and docs/use/ingress.md.
+// TestRollouts follows the recipes of docs/operate/operations.md, docs/use/export-services.md and docs/use/ingress.md.
 func TestRollouts(t *testing.T) {
 	if _, err := exec.LookPath("haproxy"); err != nil {
 		t.Fatal("it needs haproxy: apt-get install --no-install-recommends haproxy")
@@ -44,8 +44,8 @@ func TestRollouts(t *testing.T) {
 	})
 }
 
-// oneByOne: first east, then west loses its pods, and its API server if that restarts. No connection from some clusters is
-// lost, because a function moves the traffic away before, and back after.
+// oneByOne: first east and then west lose their pods and, with restarts, their API server. No connection from these
+// clusters is lost, because move moves the traffic away before, and back after.
 func oneByOne(t *testing.T, b *bed, restarts bool, move func(s service, leaves, stays *cluster, away bool),
 	from ...*cluster,
 ) {
@@ -79,8 +79,8 @@ func oneByOne(t *testing.T, b *bed, restarts bool, move func(s service, leaves, 
 	}
 }
 
-// replace replaces the pods of a service in a cluster, as a Deployment of strategy Recreate does, or an eviction: all
-// are gone before new ones are ready.
+// replace replaces the pods of a service in a cluster, as an eviction does, or a Deployment with strategy Recreate: all
+// old pods are gone before new ones are ready.
 func (c *cluster) replace(t *testing.T, s service, old []*pod) {
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 	for _, p := range old {
@@ -91,9 +91,8 @@ func (c *cluster) replace(t *testing.T, s service, old []*pod) {
 	c.pods(t, s, len(old))
 }
 
-// haproxy: an haproxy of Debian's in north, with the configuration that the documentation shows, shares requests between
-// the Service of its cluster and the import of the other clusters, by weight. If the Service has no endpoint, the import
-// gets all.
+// haproxy: Debian's haproxy in north, with the configuration in the documentation, splits requests by weight between
+// the local Service and the import from other clusters. If the Service has no endpoints, the import gets all requests.
 func haproxy(t *testing.T, b *bed) {
 	s, _, client := b.deployJack(t)
 	local := b.north.pods(t, s, 1, "http:8080")[0]
@@ -101,7 +100,7 @@ func haproxy(t *testing.T, b *bed) {
 	proxy := b.north.pod(t, podSpec{namespace: s.namespace, name: "haproxy"})
 	proxy.run(t, "haproxy", "-db", "-f", b.north.writeFile(t, "haproxy.cfg", documented(t, "use/ingress.md", "resolvers cluster")))
 	url := fmt.Sprintf("http://%s/jack", proxy.addresses[0])
-	// A share is as asked to six standard deviations of as many choices.
+	// Each share is within six standard deviations of this many random choices.
 	const count, abroad = 1000, 0.1
 	off := 6 * math.Sqrt(abroad*(1-abroad)/count)
 	shared := func(what string, want float64) {

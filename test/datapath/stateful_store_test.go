@@ -27,24 +27,24 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// store is a workload that runs.
+// store is a running workload.
 type store struct {
 	workload
 	service
 	bed      *bed
-	recipe   string // the file
-	etcd     string // the program
-	data     string // the folder of the volumes
+	recipe   string // path of the file
+	etcd     string // path of the program etcd
+	data     string // folder of the volumes
 	replicas map[*cluster]*replica
 	clients  map[*cluster]*pod
-	client   *pod    // in which the writer runs and verbs are called
-	writer   *stream // of numbers, one at a time
-	next     int     // number that it writes first
+	client   *pod    // runs the writer and verbs
+	writer   *stream // writes numbers, one at a time
+	next     int     // the first number of the next writer
 	written  tally.Attempts
 	fillers  int
 }
 
-// replicaName is the name of the replica in each cluster: that of the first pod of a StatefulSet.
+// replicaName is the name of the replica's pod in each cluster, as of the first pod of a StatefulSet.
 const replicaName = "db-0"
 
 func newStore(t testing.TB, b *bed, w workload) *store {
@@ -60,7 +60,7 @@ func newStore(t testing.TB, b *bed, w workload) *store {
 			namespace: namespace, name: "db", ports: w.ports,
 			change: func(s *corev1.Service) {
 				s.Spec.ClusterIP = corev1.ClusterIPNone
-				s.Spec.PublishNotReadyAddresses = true // they are ready once they have found each other
+				s.Spec.PublishNotReadyAddresses = true // replicas become ready only after they have found each other
 			},
 		},
 	}
@@ -76,12 +76,12 @@ func (s *store) volume(c *cluster) string { return filepath.Join(s.data, c.Name(
 
 func (s *store) domain() string { return fmt.Sprintf("%s.%s.%s", s.service.name, s.namespace, zone) }
 
-// nameOf is the name of a cluster's replica in the set.
+// nameOf returns the DNS name of a cluster's replica.
 func (s *store) nameOf(c *cluster) string {
 	return fmt.Sprintf("%s.%s.%s", replicaName, c.Name(), s.domain())
 }
 
-// bash is the command line of a verb of the recipe in a pod. The programs do not run as root, which some of them refuse.
+// bash returns the command line of a verb of the recipe in a pod. Programs do not run as root, which some of them refuse.
 func (s *store) bash(p *pod, args ...string) (program string, arguments []string) {
 	names := make([]string, 0, len(s.bed.all()))
 	for _, c := range s.bed.all() {
@@ -96,7 +96,7 @@ func (s *store) bash(p *pod, args ...string) (program string, arguments []string
 	}, args...)
 }
 
-// tryVerb calls a verb of the recipe in the client's pod.
+// tryVerb runs a verb of the recipe in the client's pod.
 func (s *store) tryVerb(ctx context.Context, args ...string) (string, error) {
 	program, arguments := s.bash(s.client, args...)
 	return s.client.command(ctx, program, arguments...)
@@ -108,7 +108,7 @@ func (s *store) verb(t testing.TB, args ...string) string {
 	return out
 }
 
-// create creates the Pod of a cluster's replica, which gets another address than those before.
+// create creates the Pod of a cluster's replica. It gets a new address.
 func (s *store) create(t testing.TB, c *cluster) {
 	pods := c.CoreV1().Pods(s.namespace)
 	err := pods.Delete(t.Context(), replicaName, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
@@ -120,7 +120,7 @@ func (s *store) create(t testing.TB, c *cluster) {
 			}
 			return nil
 		})
-		s.fillers++ // another pod gets the address
+		s.fillers++ // another pod takes the next address
 		c.pod(t, podSpec{namespace: s.namespace, name: fmt.Sprintf("filler-%d", s.fillers)})
 	}
 	p := c.pod(t, podSpec{namespace: s.namespace, name: replicaName, subdomain: s.service.name, app: s.service.name})
@@ -141,7 +141,7 @@ func (s *store) start(t testing.TB, c *cluster) {
 	})
 }
 
-// stop stops the programs of a cluster's replica as planned, and removes its network.
+// stop stops the programs of a cluster's replica in an orderly way, and removes its network.
 func (s *store) stop(t testing.TB, c *cluster) {
 	r := s.replicas[c]
 	must(t, r.end())
@@ -156,7 +156,7 @@ func (s *store) crash(t testing.TB, c *cluster) {
 	s.stop(t, c)
 }
 
-// killAll kills all processes in a network namespace, and returns once they are gone.
+// killAll kills all processes in a network namespace, and waits until they are gone.
 func killAll(n *network.Namespace) error {
 	own, err := os.Readlink(n.Path())
 	if err != nil {
@@ -174,7 +174,7 @@ func killAll(n *network.Namespace) error {
 				continue
 			}
 			if link, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/net")); err != nil || link != own {
-				continue // another one's, or it has ended
+				continue // it belongs to another user, or has ended
 			}
 			found = true
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -185,7 +185,7 @@ func killAll(n *network.Namespace) error {
 	return nil
 }
 
-// write starts the writer in a cluster that is not the leader's, and returns once writes are acknowledged.
+// write starts the writer in a cluster without the leader, and waits until writes are acknowledged.
 func (s *store) write(t testing.TB, leader *cluster) {
 	for _, c := range s.bed.all() {
 		if c != leader {
@@ -194,18 +194,18 @@ func (s *store) write(t testing.TB, leader *cluster) {
 		}
 	}
 	client := s.client
-	t.Cleanup(func() { must(t, killAll(client.Namespace)) }) // what the writer has started, after it
+	t.Cleanup(func() { must(t, killAll(client.Namespace)) }) // the processes that the writer has started
 	program, arguments := s.bash(client, "writer", fmt.Sprint(s.next))
 	s.writer = &stream{client.run(t, program, arguments...)}
 	s.awaitWrites(t)
 }
 
-// acknowledged are the writes that were, since a time.
+// acknowledged returns the writes that were acknowledged since a time.
 func (s *store) acknowledged(t testing.TB, since time.Time) tally.Attempts {
 	return slices.DeleteFunc(s.writer.since(t, since), func(a tally.Attempt) bool { return a.Failure != "" })
 }
 
-// awaitWrites waits for acknowledged writes after now.
+// awaitWrites waits for new acknowledged writes.
 func (s *store) awaitWrites(t testing.TB) {
 	now := time.Now()
 	eventually(t, "acknowledged writes", func(context.Context) error {
@@ -216,14 +216,14 @@ func (s *store) awaitWrites(t testing.TB) {
 	})
 }
 
-// stopWriting ends the writer, and returns the longest time between two acknowledged writes.
+// stopWriting stops the writer, and returns the longest time between two acknowledged writes.
 func (s *store) stopWriting(t testing.TB) (longest time.Duration) {
 	must(t, s.writer.Kill())
 	must(t, killAll(s.client.Namespace))
 	all, acknowledged := s.writer.since(t, time.Time{}), s.acknowledged(t, time.Time{})
 	last, err := strconv.Atoi(all[len(all)-1].Who)
 	must(t, err)
-	s.next, s.written = last+2, append(s.written, acknowledged...) // it may have written one more
+	s.next, s.written = last+2, append(s.written, acknowledged...) // the writer may have written one more number
 	for i, write := range acknowledged[1:] {
 		longest = max(longest, write.At.Sub(acknowledged[i].At))
 	}

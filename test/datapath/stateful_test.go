@@ -19,13 +19,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// workload is a store of which each cluster has one replica. stateful/<name>.bash says how it is run.
+// workload is a store with one replica per cluster. stateful/<name>.bash runs it.
 type workload struct {
 	name     string
-	packages string // of Debian, which have its programs
+	packages string // Debian packages with its programs
 	programs []string
 	ports    []corev1.ServicePort
-	// promoted stores have no program that chooses a new leader: the test does.
+	// promoted reports that no program of the store elects a new leader: the test promotes one.
 	promoted bool
 }
 
@@ -57,8 +57,8 @@ var workloads = []workload{
 	},
 }
 
-// TestStateful runs stores over three clusters, whose replicas know each other by name alone, and breaks what they run
-// on. No write that was acknowledged may be lost.
+// TestStateful runs stores across three clusters. The replicas know each other only by name. The test breaks the
+// infrastructure, and no acknowledged write may be lost.
 func TestStateful(t *testing.T) {
 	b := newBed(t, "nftables", false)
 	for _, w := range workloads {
@@ -73,7 +73,7 @@ func TestStateful(t *testing.T) {
 	}
 }
 
-// rounds are so many acknowledged writes that the writer goes on.
+// rounds is the number of acknowledged writes for which awaitWrites waits.
 const rounds = 20
 
 func tellStore(t *testing.T, b *bed, w workload) {
@@ -91,7 +91,7 @@ func tellStore(t *testing.T, b *bed, w workload) {
 		do   func(leader *cluster)
 	}{
 		{"cluster of the leader lost", func(leader *cluster) {
-			t.Cleanup(func() { must(t, leader.APIServer().Thaw()) }) // for the stores after this, if it fails
+			t.Cleanup(func() { must(t, leader.APIServer().Thaw()) }) // for the next stores, if the test fails
 			must(t, leader.APIServer().Freeze())
 			repair := s.isolate(t, leader)
 			s.crash(t, leader)
@@ -106,7 +106,7 @@ func tellStore(t *testing.T, b *bed, w workload) {
 			s.recover(t, leader)
 			repair()
 			if w.promoted {
-				s.stop(t, leader) // it believes that it is the primary
+				s.stop(t, leader) // it still considers itself the primary
 				s.create(t, leader)
 				s.start(t, leader)
 			}
@@ -148,7 +148,7 @@ func (s *store) recover(t testing.TB, without *cluster) {
 	s.awaitWrites(t)
 }
 
-// isolate drops what the pods of a cluster send to those of the others, and what they send to it, until it is repaired.
+// isolate drops packets between the pods of a cluster and the pods of other clusters, until repair is called.
 func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
 	var cut []way
 	for _, other := range s.bed.all() {
@@ -160,7 +160,7 @@ func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
 	return repair
 }
 
-// leader is the cluster of the leader.
+// leader returns the cluster of the leader.
 func (s *store) leader(t testing.TB) (leader *cluster) {
 	eventually(t, "a leader", func(ctx context.Context) error {
 		out, err := s.tryVerb(ctx, "leader")
@@ -175,7 +175,7 @@ func (s *store) leader(t testing.TB) (leader *cluster) {
 	return leader
 }
 
-// awaitMembers waits until all replicas take part, and makes them ready.
+// awaitMembers waits until all replicas are healthy, and makes them ready.
 func (s *store) awaitMembers(t testing.TB) {
 	eventually(t, "all replicas", func(ctx context.Context) error {
 		out, err := s.tryVerb(ctx, "members")

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-// stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster
+// stories are tested with each mode of kube-proxy. Each uses its own namespaces. A story that breaks a cluster must
 // repair it.
 var stories = []story{
 	{"share the load", shareTheLoad},
@@ -29,8 +29,8 @@ var stories = []story{
 	{"drain", drain},
 }
 
-// inOneMode are those to which the mode of kube-proxy makes no difference: what demotes a cluster, which drain tests in
-// each mode, and what does not go by ClusterIPs.
+// inOneMode are the stories for which the mode of kube-proxy does not matter: causes of demotion, because drain tests
+// its effect in each mode, and traffic without ClusterIPs.
 var inOneMode = []story{
 	{"pod network is cut", podNetworkCut},
 	{"ingress", ingress},
@@ -53,8 +53,8 @@ func tellAll(t *testing.T, b *bed, stories []story) {
 	}
 }
 
-// shareTheLoad: the backends of both clusters answer to one name, in each family and each as often as the other, at a port
-// without a name. A Service of that name that its cluster does not export is neither shared nor disturbed.
+// shareTheLoad: one name has the backends of both clusters, in each family, with equal shares, on an unnamed port. A
+// Service with the same name that its cluster does not export neither gets nor loses traffic.
 func shareTheLoad(t *testing.T, b *bed) {
 	unnamed := []corev1.ServicePort{port("", corev1.ProtocolTCP, 80, 8080)}
 	s := service{namespace: b.namespace(t), name: "web", ports: unnamed, change: func(s *corev1.Service) {
@@ -68,7 +68,7 @@ func shareTheLoad(t *testing.T, b *bed) {
 		client = c.client(t, s.namespace, 0)
 		for _, network := range []string{"tcp4", "tcp6"} {
 			counted := client.reaches(t, 1000, network, s.at(80), backends...)
-			// Six standard deviations of 1,000 even choices among four are 82.
+			// For 1,000 even choices among four, six standard deviations are 82.
 			answers := counted.Answers()
 			for _, backend := range backends {
 				if share := answers[backend.identity()]; share < 250-82 || share > 250+82 {
@@ -82,7 +82,7 @@ func shareTheLoad(t *testing.T, b *bed) {
 	}
 }
 
-// moveService: a service leaves east for north, and its client neither notices nor does anything.
+// moveService: a service moves from east to north without an effect on its clients.
 func moveService(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "moved", ports: http80}
 	b.east.deploy(t, s, 1)
@@ -99,8 +99,8 @@ func moveService(t *testing.T, b *bed) {
 	watched.intact(t, begin, fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
 }
 
-// preferCluster: all connections stay home while there is a ready pod at home, and go abroad while there is none. The
-// pods do not only become unready: they die.
+// preferCluster: all connections stay in the local cluster while it has a ready pod, and otherwise go to other
+// clusters. Pods do not just become unready, but die.
 func preferCluster(t *testing.T, b *bed) {
 	s := service{
 		namespace: b.namespace(t), name: "near", ports: http80,
@@ -117,7 +117,7 @@ func preferCluster(t *testing.T, b *bed) {
 	client := b.west.client(t, s.namespace, 1)
 	watched := client.watch(t, lossless, s.at(80))
 	watched.only(t, time.Now(), "west")
-	// One of two is not the last.
+	// Another local pod is still ready.
 	west[0].setReady(t, false)
 	client.reaches(t, 200, "tcp4", s.at(80), west[1])
 	must(t, west[0].server.Kill())
@@ -134,8 +134,8 @@ func preferCluster(t *testing.T, b *bed) {
 	watched.intact(t, died.Add(away), fmt.Sprintf("abroad after %s, home after %s", seconds(away), seconds(back)))
 }
 
-// ports: what is behind a port of the import are the endpoints of the clusters whose Service has it (KEP-1645, Service
-// Port). The export of east is the older one, or the first by name if both are of one second.
+// ports: a port of the import has the endpoints of the clusters whose Service has that port (KEP-1645, Service Port).
+// The export of east is older or, if both were created in the same second, first by name.
 func ports(t *testing.T, b *bed) {
 	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
 	serve := []string{"tcp:8080", "tcp:8081", "udp:8080", "udp:8081"}
@@ -179,7 +179,7 @@ func ports(t *testing.T, b *bed) {
 	}
 }
 
-// drain: an administrator takes the traffic away from a healthy cluster.
+// drain: an administrator drains a healthy cluster.
 func drain(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
 	s := service{namespace: namespace, name: "drained", ports: []corev1.ServicePort{
@@ -198,7 +198,7 @@ func drain(t *testing.T, b *bed) {
 	away := watched.only(t, drained, "west")
 	client.reaches(t, 200, "tcp4", s.at(80), west...)
 	client.reaches(t, 200, "udp4", s.at(80), west...)
-	// What is open stays where it is: connections, and likewise the flows of sockets that go on sending.
+	// Open connections stay with their cluster, and so do flows of sockets that keep sending.
 	open.stays(t, b.east, "east is drained")
 	flow.stays(t, b.east, "east is drained, over UDP")
 
@@ -208,7 +208,7 @@ func drain(t *testing.T, b *bed) {
 	watched.intact(t, drained, fmt.Sprintf("east is drained: away after %s, back after %s", seconds(away), seconds(back)))
 }
 
-// drain takes the traffic of a cluster away from a member, or gives it back.
+// drain drains a member in a cluster, or undoes it.
 func (c *cluster) drain(t testing.TB, of *cluster, drained bool) {
 	c.patch(t, "secrets.v1.", system, clusterset.SecretOf(of.Name()),
 		fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, memberstate.AnnotationDrain, strconv.FormatBool(drained)))

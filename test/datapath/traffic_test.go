@@ -18,8 +18,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// tiers: east is used before west, and west before north, which has no tier. What comes next answers at once, because
-// kube-proxy has it as the last resort.
+// tiers: east is used before west, and west before north, which has no tier. The next tier answers immediately, because
+// kube-proxy uses its endpoints if no other one is ready.
 func tiers(t *testing.T, b *bed) {
 	s := service{
 		namespace: b.namespace(t), name: "ordered", ports: http80,
@@ -43,10 +43,10 @@ func tiers(t *testing.T, b *bed) {
 	watched.only(t, time.Now(), "east")
 }
 
-// many is how many endpoints of a cluster a share of one percent takes beside one of another.
+// many is how many endpoints a cluster needs for the remaining share if another cluster has one endpoint and one percent.
 const many = 99
 
-// weights: a service moves from east to west in steps. Each cluster has many endpoints, which are addresses of one pod.
+// weights: a service moves from east to west in steps. Each cluster has many endpoints: addresses of one pod.
 func weights(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "canary", ports: http80}
 	b.east.deployMany(t, s)
@@ -64,7 +64,7 @@ func weights(t *testing.T, b *bed) {
 		}
 		b.north.awaitEndpoints(t, s, step.ready, nil)
 		asked := float64(step.percent) / 100
-		// A share is as asked to six standard deviations of as many choices.
+		// Each share is within six standard deviations of this many random choices.
 		const count = 4000
 		var counted tally.Attempts
 		var share float64
@@ -93,7 +93,7 @@ func weights(t *testing.T, b *bed) {
 func (c *cluster) deployMany(t testing.TB, s service) {
 	p := c.pod(t, podSpec{namespace: s.namespace, name: s.name, serve: []string{"tcp:8080"}})
 	base := c.nodes[0].pods[0].Masked().Addr().As4()
-	const first = 128 // far from those of pods
+	const first = 128 // far from the addresses of pods
 	base[3] = first
 	must(t, c.nodes[0].Route(p.addresses[0], netip.PrefixFrom(netip.AddrFrom4(base), 25)))
 	slice := &discoveryv1.EndpointSlice{
@@ -129,7 +129,7 @@ func (c *cluster) deployMany(t testing.TB, s service) {
 	c.export(t, s)
 }
 
-// patchExport changes the export by a merge patch.
+// patchExport applies a merge patch to the export.
 func (c *cluster) patchExport(t testing.TB, s service, format string, values ...any) {
 	c.patch(t, "serviceexports.v1beta1.multicluster.x-k8s.io", s.namespace, s.name, fmt.Sprintf(format, values...))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network makes networks of Linux network namespaces: routers, and what is attached to them, down to single
-// pods. A namespace has no name in the file system; it goes when nobody holds it and no process is in it.
+// Package network creates networks of Linux network namespaces: routers, and hosts or single pods that are attached to
+// them. A namespace has no name in the file system. It ends when it is closed and no process is in it.
 package network
 
 import (
@@ -23,8 +23,8 @@ import (
 // Namespace is a network namespace. Its methods may be called from any goroutine.
 type Namespace struct{ file *os.File }
 
-// settings are what a namespace gets: it forwards, and its addresses can be used at once, without a search for
-// duplicates.
+// settings are the sysctls of a namespace: it forwards packets, and its addresses are usable immediately, without
+// duplicate address detection.
 var settings = map[string]string{
 	"ipv4/ip_forward":                 "1",
 	"ipv4/conf/all/rp_filter":         "0",
@@ -32,22 +32,22 @@ var settings = map[string]string{
 	"ipv6/conf/all/forwarding":        "1",
 	"ipv6/conf/default/accept_dad":    "0",
 	"ipv6/conf/default/dad_transmits": "0",
-	// Clients that make connections by the thousand.
+	// For clients that make thousands of connections.
 	"ipv4/ip_local_port_range": "10000 65535",
 	"ipv4/tcp_tw_reuse":        "1",
 }
 
-// New makes an empty network namespace, in which the loopback interface is up.
+// New creates an empty network namespace with its loopback interface up.
 func New() (*Namespace, error) {
 	return setUp(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 }
 
-// Own is the namespace of this process, made a router like those of New.
+// Own returns the namespace of this process, set up as a router like those of New.
 func Own() (*Namespace, error) {
 	return setUp(func() error { return nil })
 }
 
-// setUp sets up the namespace into which a function leads its thread.
+// setUp sets up the namespace that lead makes its thread enter.
 func setUp(lead func() error) (n *Namespace, err error) {
 	err = inThread(func() error {
 		if err := lead(); err != nil {
@@ -67,7 +67,7 @@ func setUp(lead func() error) (n *Namespace, err error) {
 	return n, n.ip("link set lo up")
 }
 
-// ofThread is the namespace that the thread is in.
+// ofThread returns the namespace of the current thread.
 func ofThread() (*Namespace, error) {
 	file, err := os.Open("/proc/thread-self/ns/net")
 	return &Namespace{file}, err
@@ -75,7 +75,7 @@ func ofThread() (*Namespace, error) {
 
 func (n *Namespace) enter() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }
 
-// Do calls a function in a thread that is in the namespace: the sockets that it makes are of the namespace.
+// Do calls do in a thread that is in the namespace: sockets that do creates belong to the namespace.
 func (n *Namespace) Do(do func() error) error {
 	return inThread(func() error {
 		if err := n.enter(); err != nil {
@@ -85,7 +85,7 @@ func (n *Namespace) Do(do func() error) error {
 	})
 }
 
-// inThread calls a function that may lead its thread into another namespace, and leads it back to where it was.
+// inThread calls do in a thread that may enter another namespace, and returns the thread to its previous one.
 func inThread(do func() error) (err error) {
 	runtime.LockOSThread()
 	before, err := ofThread()
@@ -97,14 +97,14 @@ func inThread(do func() error) (err error) {
 	defer func() {
 		if back := before.enter(); back != nil {
 			err = errors.Join(err, back)
-			return // the thread stays locked, so that no other goroutine gets it
+			return // keep the thread locked, so that no other goroutine runs in it
 		}
 		runtime.UnlockOSThread()
 	}()
 	return do()
 }
 
-// Close lets go of the namespace. It goes when the processes in it have ended. A second time, it does nothing.
+// Close releases the namespace. It ends after its processes have ended. Further calls do nothing.
 func (n *Namespace) Close() error {
 	if err := n.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
@@ -112,10 +112,10 @@ func (n *Namespace) Close() error {
 	return nil
 }
 
-// Path is where the namespace is found, as long as this process holds it.
+// Path returns the path of the namespace. It is valid until Close, while this process runs.
 func (n *Namespace) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// AddAddress gives the namespace addresses on its loopback interface, so that it has them whatever is attached.
+// AddAddress adds addresses to the loopback interface of the namespace, so that they do not depend on attached interfaces.
 func (n *Namespace) AddAddress(addresses ...netip.Addr) error {
 	var commands []string
 	for _, address := range addresses {
@@ -127,9 +127,9 @@ func (n *Namespace) AddAddress(addresses ...netip.Addr) error {
 // wires numbers the interfaces of this process.
 var wires atomic.Uint32
 
-// Attach lays a wire from the namespace to another, which gets the addresses, one or two of different families, and its
-// default routes to here. From here the addresses are reached over the wire, and so are the ranges, each by the address
-// of its family.
+// Attach connects another namespace to this one. The other namespace gets the addresses, one per family, and its
+// default routes to this one. This namespace routes the addresses, and the ranges by the address of their family, to
+// the other one.
 func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...netip.Prefix) error {
 	wire := fmt.Sprintf("wire%d", wires.Add(1))
 	here := []string{
@@ -137,7 +137,7 @@ func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...n
 	}
 	there := []string{"link set eth0 up"}
 	for _, address := range addresses {
-		// Every namespace knows the one that it is attached to by these addresses, which mean something on their wire only.
+		// Every namespace sees the one to which it is attached at these addresses, which are valid only on their link.
 		gateway, all := "169.254.1.1", "0.0.0.0/0"
 		if address.Is6() {
 			gateway, all = "fe80::1", "::/0"
@@ -158,11 +158,11 @@ func routeTo(behind netip.Prefix, by netip.Addr) string {
 	return fmt.Sprintf("route replace %s via %s", behind, by)
 }
 
-// Route has the namespace reach a range by way of an address that is attached to it.
+// Route adds a route to a range, via an address that is attached to the namespace.
 func (n *Namespace) Route(by netip.Addr, behind netip.Prefix) error { return n.ip(routeTo(behind, by)) }
 
-// Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable.
-// What is given another address before it is forwarded is not refused.
+// Refuse makes the namespace reject packets to the ranges as unreachable instead of forwarding them. Packets whose
+// destination is translated before forwarding are not rejected.
 func (n *Namespace) Refuse(ranges ...netip.Prefix) error {
 	var commands []string
 	for _, refused := range ranges {
@@ -171,15 +171,15 @@ func (n *Namespace) Refuse(ranges ...netip.Prefix) error {
 	return n.ip(commands...)
 }
 
-// ip has ip(8) carry out commands in the namespace, in one process.
+// ip executes commands with ip(8) in the namespace, in a single process.
 func (n *Namespace) ip(commands ...string) error {
 	return n.feed(strings.Join(commands, "\n"), "ip", "-batch", "-")
 }
 
-// Filter gives the namespace rules of nftables.
+// Filter adds nftables rules to the namespace.
 func (n *Namespace) Filter(rules string) error { return n.feed(rules, "nft", "-f", "-") }
 
-// feed runs a program in the namespace that reads a text.
+// feed runs a program in the namespace with a text as its standard input.
 func (n *Namespace) feed(text, program string, args ...string) error {
 	line := n.Command("", program, args...)
 	command := exec.Command(line[0], line[1:]...)
@@ -190,12 +190,12 @@ func (n *Namespace) feed(text, program string, args ...string) error {
 	return nil
 }
 
-// enter is a shell that puts its first argument, a file, in the place of /etc/resolv.conf, and becomes the program of
-// the others.
+// enter is a shell script that mounts its first argument, a file, over /etc/resolv.conf, and replaces itself by the
+// program in the other arguments.
 const enter = `mount --bind "$0" /etc/resolv.conf && exec "$@"`
 
-// Command is the command line of a program in the namespace. With the name of a file it sees that as its
-// /etc/resolv.conf. The process is the program itself, which shells and the like before it have become.
+// Command returns a command line that runs a program in the namespace, with the file resolvConf, unless it is empty, as
+// its /etc/resolv.conf. The resulting process is the program itself, because all wrappers exec.
 func (n *Namespace) Command(resolvConf, program string, args ...string) []string {
 	command := []string{"nsenter", "--net=" + n.Path(), "--"}
 	if resolvConf != "" {
@@ -204,7 +204,7 @@ func (n *Namespace) Command(resolvConf, program string, args ...string) []string
 	return append(append(command, program), args...)
 }
 
-// In is the specification of a process that runs in the namespace, as [Namespace.Command] says.
+// In returns a process specification that runs in the namespace, with the command line of [Namespace.Command].
 func (n *Namespace) In(resolvConf string, spec process.Spec) process.Spec {
 	command := n.Command(resolvConf, spec.Path, spec.Args...)
 	spec.Path, spec.Args = command[0], command[1:]

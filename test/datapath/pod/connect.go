@@ -31,13 +31,13 @@ type client struct {
 func (c *client) dial() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	if c.network == "tls" { // with the name, which the certificate must have
+	if c.network == "tls" { // verifies the name in the certificate
 		return new(tls.Dialer).DialContext(ctx, "tcp4", c.address)
 	}
 	return new(net.Dialer).DialContext(ctx, c.network, c.address)
 }
 
-// ask reads who is at the other end. It first says something, where that end would not speak otherwise.
+// ask reads the identity of the other end. With speak it first sends a line, for servers that wait for data.
 func (c *client) ask(connection net.Conn, speak bool) (string, error) {
 	if err := connection.SetDeadline(time.Now().Add(c.timeout)); err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func (c *client) once() (string, error) {
 
 func (c *client) datagrams() bool { return strings.HasPrefix(c.network, "udp") }
 
-// reason is an error without the addresses, which differ from one attempt to the next.
+// reason returns the text of an error without addresses, which differ between attempts.
 func reason(err error) string {
 	var notFound *net.DNSError
 	var errno syscall.Errno
@@ -83,7 +83,7 @@ func reason(err error) string {
 	}
 }
 
-// tell prints an attempt whose answer a function gets, in one write.
+// tell prints an attempt with the result of answer, in a single write.
 func tell(answer func() (string, error)) (err error) {
 	attempt := tally.Attempt{At: time.Now()}
 	attempt.Who, err = answer()
@@ -130,7 +130,7 @@ func connect(args []string) error {
 	}
 }
 
-// srv looks up SRV records as programs do.
+// srv looks up SRV records with Go's resolver, as programs do.
 func srv(args []string) error {
 	if len(args) != 3 {
 		return fmt.Errorf("srv takes a service, a protocol and a name; got %q", args)

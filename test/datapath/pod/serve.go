@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// serve answers at all given listeners until one of them fails.
+// serve serves all given listeners until one of them fails.
 func serve(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	identity := flags.String("identity", "", "what to answer")
@@ -56,13 +56,13 @@ func serve(args []string) error {
 	return <-failed
 }
 
-// secure adds TLS with the certificate in the working directory.
+// secure adds TLS, with the certificate in the working directory.
 func secure(listener net.Listener) (net.Listener, error) {
 	certificate, err := tls.LoadX509KeyPair("tls.crt", "tls.key")
 	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}}), err
 }
 
-// lines answers TCP connections.
+// lines serves TCP connections.
 func lines(listener net.Listener, identity string) error {
 	for {
 		connection, err := listener.Accept()
@@ -79,7 +79,7 @@ func lines(listener net.Listener, identity string) error {
 	}
 }
 
-// datagrams answers UDP.
+// datagrams serves UDP.
 func datagrams(packets net.PacketConn, identity string) error {
 	buffer := make([]byte, 1500)
 	for {
@@ -93,7 +93,7 @@ func datagrams(packets net.PacketConn, identity string) error {
 	}
 }
 
-// pages answers HTTP requests, whatever they ask for.
+// pages answers every HTTP request with the identity.
 func pages(listener net.Listener, identity string) error {
 	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, identity+"\n")

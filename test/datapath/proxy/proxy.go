@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
-// Rights are the account of kube-proxies in kube-system, with what it may do.
+// Rights has the service account of kube-proxies in kube-system, and its RBAC objects.
 const Rights = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: kube-proxy, namespace: kube-system}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -24,8 +24,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:
 subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 `
 
-// Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig and further flags. It runs until the
-// test ends.
+// Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig and additional flags. It runs
+// until the test ends.
 func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string, flags ...string) {
 	paths, err := assets.Ensure()
 	controlplanetest.Must(t, err)
@@ -37,7 +37,7 @@ func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network
 			"--hostname-override=" + node,
 			"--proxy-mode=" + mode,
 			"--cluster-cidr=" + controlplane.Joined(cluster.Options().PodCIDRs),
-			// The limits of the kernel are the machine's.
+			// These limits belong to the machine.
 			"--conntrack-max-per-core=0",
 			"--oom-score-adj=0",
 		}, flags...),

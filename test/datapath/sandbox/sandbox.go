@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox runs a program in Linux namespaces of its own, where it may make networks: nothing of it is seen
-// outside, and nothing is left of it when it ends, whatever it dies of.
+// Package sandbox runs a program in its own Linux namespaces, where it can create networks. They are invisible outside,
+// and disappear when the program ends, however it ends.
 package sandbox
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
-// variable tells the program that it is the one inside. Its value is no secret: a user who sets it
-// gets an error, for not being the first process of a process namespace.
+// variable tells the program that it runs inside. It is not secret: if a user sets it, the program fails, because it is
+// not the first process of a process namespace.
 const variable = "CLUSTERSET_DNS_SANDBOX"
 
-// Main runs the tests of a package in a sandbox. What may take the network is done outside, before; what that returns
-// is called at the end. It ends the process.
+// Main runs the tests of a package in a sandbox, and ends the process. It first calls outside, which has network
+// access, and at the end the function that outside returned.
 func Main(m *testing.M, outside func() (clean func(), err error), inside func() error) {
 	fail := func(err error) {
 		if err != nil {
@@ -47,9 +47,9 @@ func Main(m *testing.M, outside func() (clean func(), err error), inside func() 
 	os.Exit(code)
 }
 
-// enter runs this program once more, with the same arguments, in a network, a mount and a process namespace of its own,
-// and returns its exit code once all processes inside have ended. Where this process is not root, or is root without
-// its rights, there is a user namespace around them. The program calls Setup first thing inside.
+// enter runs this program again with the same arguments in a new network, mount and process namespace, and returns its
+// exit code once all processes inside have ended. Unless this process is root with all capabilities, they are in a new
+// user namespace. The program must call Setup first inside.
 func enter() (code int, err error) {
 	all := syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID
 	var inside *exec.Cmd
@@ -66,7 +66,7 @@ func enter() (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("make namespaces to run in: %w; this needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: --privileged), or a kernel that lets users make user namespaces", err)
 	}
-	// What ends this process by a signal ends the inside, too. A Ctrl-C of the terminal does not reach it by itself.
+	// A signal that ends this process must also end the program inside. A Ctrl-C of the terminal does not reach it directly.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -95,11 +95,11 @@ func start(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 	return inside, nil
 }
 
-// systemPath is where programs of system administrators are, which the search path of others lacks.
+// systemPath has the directories of system administration programs, which other users' PATH lacks.
 const systemPath = "/usr/local/sbin:/usr/sbin:/sbin"
 
-// Setup makes the sandbox a place to work in: its own /proc, mounts that stay inside, and a router, which it returns. It fails
-// where one of the programs is not installed.
+// Setup prepares the sandbox: a new /proc, private mounts, and a router, which it returns. It fails if one of the
+// programs is not installed.
 func Setup(programs ...string) (*network.Namespace, error) {
 	if err := os.Setenv("PATH", os.Getenv("PATH")+":"+systemPath); err != nil {
 		return nil, fmt.Errorf("set the search path: %w", err)
@@ -120,14 +120,14 @@ func Setup(programs ...string) (*network.Namespace, error) {
 		return nil, fmt.Errorf("mount the /proc of the process namespace: %w; a container runtime that masks parts of /proc forbids it", err)
 	}
 	router, err := network.Own()
-	if err != nil { // /proc/sys is read-only in a container
+	if err != nil { // in a container, /proc/sys is read-only
 		return nil, fmt.Errorf("make the sandbox a router: %w", err)
 	}
 	return router, nil
 }
 
-// Empty puts an empty directory in the place of each of the given ones, so that what programs read and write there is
-// not the machine's.
+// Empty mounts an empty directory over each of the given ones, so that programs do not read or write the machine's
+// files.
 func Empty(directories ...string) error {
 	for _, directory := range directories {
 		if err := unix.Mount("empty", directory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {

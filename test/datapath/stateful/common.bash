@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the recipes share. The test runs `bash RECIPE VERB` in a pod, with the variables
+# Functions for all recipes. The test runs `bash RECIPE VERB` in a pod, with the variables
 #   CLUSTER  the id of the pod's cluster
 #   SELF     the pod's name: db-0.<cluster>.db.<namespace>.svc.clusterset.local
 #   NAMES    the names of all replicas
@@ -21,17 +21,17 @@ setup() { :; }
 
 others() { tr ' ' '\n' <<<"$NAMES" | grep -vxF "$SELF"; }
 
-# cluster_of prints the cluster in the name of a replica.
+# cluster_of prints the cluster in a replica's name.
 cluster_of() { cut -d. -f2 <<<"$1"; }
 
-# attempt prints that the write of a number has ended now, and why it failed if it did, as ../tally reads it.
+# attempt prints that the write of a number has ended, and the reason if it failed, in the format of ../tally.
 attempt() {
   local now=$EPOCHREALTIME
   TZ=UTC printf '{"at": "%(%FT%T)T.%sZ", "who": "%s", "failure": "%s"}\n' "${now%[.,]*}" "${now#*[.,]}" "$1" "${2-}"
 }
 
-# writer writes numbers from $1 on, one at a time and each once, and prints each attempt. A client that fails, or does not answer for 4 seconds, is
-# replaced; the first answer may take longer, since the client looks for the leader before.
+# writer writes numbers from $1 on, one at a time and each once, and prints each attempt. It replaces a client that fails or
+# does not answer for 4 seconds; the first answer may take longer, because the client has to find the leader first.
 writer() {
   local n=$1 got limit
   while :; do
@@ -49,7 +49,7 @@ writer() {
   done
 }
 
-# each calls a command with the name of one replica after the other, until one succeeds.
+# each calls a command with the name of each replica in turn, until one succeeds.
 each() {
   local name
   for name in $NAMES; do "$@" "$name" && return; done

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/common.bash"
 
 run() {
-  # As an init container would: the SRV records of all replicas are the members of the new cluster.
+  # As in an init container: wait until the SRV records have all replicas, the initial members of the cluster.
   until [ -d "$DATA/member" ] || [ "$("$POD" srv etcd-server tcp "$DOMAIN" | wc -l)" = 3 ]; do sleep 0.1; done
   exec "$ETCD" --name="$CLUSTER" --data-dir="$DATA" --discovery-srv="$DOMAIN" \
     --initial-advertise-peer-urls="http://$SELF:2380" --advertise-client-urls="http://$SELF:2379" \
@@ -35,7 +35,7 @@ client() {
 }
 echo_healthy() { healthy "$1" && echo "$1"; }
 
-# Keys of nine bytes have no padding in base64.
+# Base64 of nine-byte keys has no padding.
 numbers() { each range | grep -o '"key":"[^"]*"' | cut -d'"' -f4 | tr -d '\n' | base64 -d | tr n '\n' | sed 's/^0*//;/^$/d'; }
 range() { call --max-time 20 --data '{"key": "bg==", "range_end": "bw=="}' "http://$1:2379/v3/kv/range"; }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# MariaDB Galera. The writer uses the first replica that is ready.
+# MariaDB Galera. The writer uses the first ready replica.
 . "$(dirname "$0")/common.bash"
 
 run() {
@@ -29,7 +29,7 @@ CONF
     position=(--wsrep-start-position="$(mariadbd --defaults-file="$DATA.cnf" --wsrep-recover --log-error=/dev/stderr 2>&1 |
       sed -n 's/.*WSREP: Recovered position:* *//p' | tail -1)")
   fi
-  printf '%s;\n' "create user if not exists root@'%'" "grant all on *.* to root@'%'" >"$DATA.sql" # a statement a line
+  printf '%s;\n' "create user if not exists root@'%'" "grant all on *.* to root@'%'" >"$DATA.sql" # one statement per line
   exec mariadbd --defaults-file="$DATA.cnf" --init-file="$DATA.sql" "${new[@]}" "${position[@]}"
 }
 

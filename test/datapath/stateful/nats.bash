@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# NATS JetStream: a stream with three replicas. The client speaks the protocol of NATS, which is text.
+# NATS JetStream: a stream with three replicas. The client uses the text protocol of NATS directly.
 . "$(dirname "$0")/common.bash"
 
 run() {

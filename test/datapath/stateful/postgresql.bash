@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# PostgreSQL with streaming replication: a commit needs one of the two standbys. No program promotes a standby; the
-# test does, as an administrator or an operator would.
+# PostgreSQL with streaming replication: a commit needs one of the two standbys. No program promotes a standby; the test
+# does, in place of an administrator or operator.
 . "$(dirname "$0")/common.bash"
 
 PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
 export PGUSER=postgres PGDATABASE=postgres PGCONNECT_TIMEOUT=2
 
-# primary is the connection string of the one that takes writes among the given names.
+# primary prints a connection string for the server among the given names that accepts writes.
 primary() { echo "host=$(paste -sd,) target_session_attrs=read-write tcp_user_timeout=2000 keepalives_idle=2"; }
 
 sql() { timeout 5 psql -XAtq -v ON_ERROR_STOP=1 -d "$1" -c "$2"; }
@@ -17,7 +17,7 @@ run() {
   local source
   source="$(others | primary) connect_timeout=2"
   if [ -f "$DATA/PG_VERSION" ] && [ ! -f "$DATA/standby.signal" ] && sql "$source" 'select 1'; then
-    # It was the primary and another one is now.
+    # It was the primary, and another server is now.
     if pg_rewind -D "$DATA" --source-server="$source"; then
       touch "$DATA/standby.signal"
     else
@@ -28,7 +28,7 @@ run() {
     if [ "$CLUSTER" = east ] && ! sql "$source" 'select 1'; then
       initdb -k -D "$DATA" -U postgres -A trust >/dev/null || exit
       printf 'host all all all trust\nhost replication all all trust\n' >>"$DATA/pg_hba.conf"
-      echo wal_keep_size = 512MB >>"$DATA/postgresql.conf" # pg_rewind needs it there
+      echo wal_keep_size = 512MB >>"$DATA/postgresql.conf" # pg_rewind reads it from there
     else
       until pg_basebackup -d "$source" -D "$DATA" -X stream -c fast; do
         sleep 0.5
@@ -57,7 +57,7 @@ client() {
 
 numbers() { writable 'select n from numbers'; }
 
-# received prints how much of the log a standby has.
+# received prints how much of the log a standby has received.
 received() { sql "host=$1" "select pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0'), '$1' where pg_is_in_recovery()"; }
 
 failover() {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# RabbitMQ: a quorum queue on nodes with long names, which a list of names makes a cluster. Messages are published over
-# HTTP, which answers once the queue has confirmed them.
+# RabbitMQ: a quorum queue on nodes with long names, clustered by a list of names. Messages are published over HTTP,
+# which responds once the queue has confirmed them.
 . "$(dirname "$0")/common.bash"
 
 PATH=/usr/lib/rabbitmq/bin:$PATH
@@ -28,7 +28,7 @@ healthy() { call --max-time 3 "http://$1:15672/api/health/checks/local-alarms" >
 
 queue() { call --max-time 3 "http://$1:15672/api/queues/%2f/db"; }
 
-# Before there is a queue, the nodes that are members of the cluster.
+# Before the queue exists, count the nodes in the cluster.
 members() {
   local all
   all=$(each queue) || all=$(each nodes)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Redis with Sentinel, which know each other by name alone. A write counts once a replica has it (WAIT).
+# Redis with Sentinel, which know each other only by name. A write is acknowledged once a replica has it (WAIT).
 . "$(dirname "$0")/common.bash"
 
 cli() { timeout 3 redis-cli -h "$@"; }
 
-# master prints the name of the one that a sentinel of the given names calls so.
+# master prints the name of the master according to a sentinel of the given names.
 master() {
   local name got
   for name; do
@@ -41,8 +41,8 @@ CONF
   kill $server $sentinel
 }
 
-# The master has both others, and each sentinel knows all replicas, of which it hears every ten seconds. A sentinel that
-# does not know a replica would not make it follow a new master.
+# The master has both replicas, and each sentinel knows all replicas, which it learns every ten seconds. A sentinel
+# would not reconfigure an unknown replica to follow a new master.
 members() {
   local now name sentinels=0 replicas
   # shellcheck disable=SC2086 # names

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally counts what clients in pods tell of their connections.
+// Package tally counts the attempts that clients in pods report.
 package tally
 
 import (
@@ -15,21 +15,21 @@ import (
 
 // Attempt is one connection, or one exchange of datagrams.
 type Attempt struct {
-	// At is when it began.
+	// At is the time when it began.
 	At time.Time `json:"at"`
-	// Who answered: "<cluster>/<pod>". Empty where nobody did.
+	// Who is the answering pod, "<cluster>/<pod>"; empty if there was no answer.
 	Who string `json:"who,omitempty"`
-	// Failure says why nobody answered.
+	// Failure is the reason if there was no answer.
 	Failure string `json:"failure,omitempty"`
 }
 
-// Attempts are those of a client, or some of them.
+// Attempts are attempts of a client.
 type Attempts []Attempt
 
-// Read reads what a client has printed: a line of JSON for each attempt. What else is among the lines is left out.
+// Read parses the output of a client: one line of JSON per attempt. It ignores other lines.
 func Read(printed string) (attempts Attempts, err error) {
 	for line := range strings.Lines(printed) {
-		if strings.HasPrefix(line, "{") && strings.HasSuffix(line, "\n") { // else it is being written
+		if strings.HasPrefix(line, "{") && strings.HasSuffix(line, "\n") { // otherwise the line is incomplete
 			var attempt Attempt
 			err = errors.Join(err, json.Unmarshal([]byte(line), &attempt))
 			attempts = append(attempts, attempt)
@@ -38,7 +38,7 @@ func Read(printed string) (attempts Attempts, err error) {
 	return attempts, err
 }
 
-// Lost is how many nobody answered.
+// Lost returns the number of attempts without an answer.
 func (a Attempts) Lost() (lost int) {
 	for _, each := range a {
 		if each.Failure != "" {
@@ -48,7 +48,7 @@ func (a Attempts) Lost() (lost int) {
 	return lost
 }
 
-// Answers counts those that were answered, by who answered.
+// Answers counts the answered attempts by pod.
 func (a Attempts) Answers() map[string]int {
 	answers := map[string]int{}
 	for _, each := range a {
@@ -59,10 +59,10 @@ func (a Attempts) Answers() map[string]int {
 	return answers
 }
 
-// Who are those that answered, sorted.
+// Who returns the answering pods, sorted.
 func (a Attempts) Who() []string { return slices.Sorted(maps.Keys(a.Answers())) }
 
-// Clusters counts the answers by the cluster that gave them.
+// Clusters counts the answered attempts by cluster.
 func (a Attempts) Clusters() map[string]int {
 	clusters := map[string]int{}
 	for who, count := range a.Answers() {
@@ -72,7 +72,7 @@ func (a Attempts) Clusters() map[string]int {
 	return clusters
 }
 
-// String is a line such as "east 498, west 502", with failures behind it where there are some.
+// String returns a line such as "east 498, west 502", followed by the failures, if any.
 func (a Attempts) String() string {
 	var parts []string
 	clusters, failures := a.Clusters(), map[string]int{}
