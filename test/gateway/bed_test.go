@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
-// outside builds what is missing.
+// outside builds missing programs.
 func outside() (clean func(), err error) {
 	_, err = programs.Build(context.Background(), "cmd/clusterset-controller")
 	return func() {}, err
 }
 
-// inside makes all addresses of pods and Services addresses of this machine.
+// inside makes all addresses of pods and Services local addresses of this machine.
 func inside() error {
 	if _, err := sandbox.Setup("haproxy", "ip", "nsenter"); err != nil {
 		return err
@@ -49,7 +49,7 @@ func start(t *testing.T, names ...string) []*plane.Plane {
 	return planes
 }
 
-// apply applies the files of a folder, or a file.
+// apply applies a file, or the files of a folder.
 func apply(t *testing.T, at *plane.Plane, pattern string) {
 	files, err := filepath.Glob(pattern)
 	must(t, err)
@@ -62,7 +62,7 @@ func apply(t *testing.T, at *plane.Plane, pattern string) {
 
 const (
 	className = "haproxy"
-	// proxyAddress is no address of a pod or Service.
+	// proxyAddress is not in the ranges of pods and Services.
 	proxyAddress = "10.255.255.1"
 )
 
@@ -95,7 +95,7 @@ func startGateway(t *testing.T, at *plane.Plane, c client.Client) {
 	})
 }
 
-// serveEcho has an echo server at the addresses of all pods. It answers as the suite's own does, as far as the tests look.
+// serveEcho serves an echo server at the addresses of all pods. Its responses have the fields that the suite checks.
 func serveEcho(t *testing.T, planes []*plane.Plane) {
 	t.Helper()
 	listener, err := net.Listen("tcp", ":3000")
@@ -113,7 +113,7 @@ func serveEcho(t *testing.T, planes []*plane.Plane) {
 					response.Header().Set("Content-Type", "application/json")
 					_ = json.NewEncoder(response).Encode(map[string]any{
 						"path": request.RequestURI, "host": request.Host, "method": request.Method, "proto": request.Proto,
-						// A ReplicaSet, which the models leave out, would be in the name of the pod.
+						// The suite expects the name of a ReplicaSet's pod, but the models have no ReplicaSets.
 						"headers": request.Header, "namespace": pod.Namespace, "pod": pod.Name + "-0", "httpPort": "3000",
 					})
 					return
@@ -126,7 +126,7 @@ func serveEcho(t *testing.T, planes []*plane.Plane) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// join has two clusters run our controllers and read each other.
+// join makes two clusters members of each other, with our controllers.
 func join(t *testing.T, planes ...*plane.Plane) {
 	folder, err := programs.Folder()
 	must(t, err)

@@ -19,30 +19,30 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 )
 
-// controllerName is that of the GatewayClass.
+// controllerName is the controller name in the GatewayClass.
 const controllerName gatewayv1.GatewayController = "clusterset-dns.example.net/haproxy"
 
-// A controller programs one haproxy for all Gateways, with what the tests need of Gateway API: HTTPRoutes in the
-// namespace of the Gateway, prefixes of paths, weights, Services and ServiceImports as backends, ReferenceGrants.
+// A controller programs one haproxy for all Gateways. It supports only what the tests need: HTTPRoutes in the namespace
+// of the Gateway, path prefixes, weights, Services and ServiceImports as backends, and ReferenceGrants.
 type controller struct {
 	client client.Client
 	proxy  *haproxy
 }
 
-// rule is one of a Route, for requests whose path has a prefix.
+// rule is a rule of a Route, for requests whose path has a prefix.
 type rule struct {
 	prefix   string
 	backends []backend
 }
 
-// backend is where a share of the requests goes.
+// backend gets a share of the requests.
 type backend struct {
 	weight    int32
-	invalid   bool     // responses are 500
-	endpoints []string // without any, responses are 503
+	invalid   bool     // the response is 500
+	endpoints []string // if empty, the response is 503
 }
 
-// run reconciles until ctx is done. The clusters are small and the tests short, so it lists all.
+// run reconciles until ctx is done. It lists everything each time, because the clusters are small and the tests short.
 func (c *controller) run(ctx context.Context) error {
 	for {
 		if err := c.reconcile(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
@@ -113,7 +113,7 @@ func (c *controller) reconcile(ctx context.Context) error {
 	return c.updateGateways(ctx, int32(len(routes.Items)))
 }
 
-// updateGateways is last, so that a Gateway is programmed once its haproxy is.
+// updateGateways is called last, so that a Gateway is reported as programmed only after haproxy is.
 func (c *controller) updateGateways(ctx context.Context, routes int32) error {
 	gateways := &gatewayv1.GatewayList{}
 	if err := c.client.List(ctx, gateways); err != nil {
@@ -145,7 +145,7 @@ func (c *controller) updateGateways(ctx context.Context, routes int32) error {
 	return nil
 }
 
-// update writes the status of an object where the change makes a difference.
+// update writes the status of an object if change modifies it.
 func (c *controller) update(ctx context.Context, object client.Object, change func()) error {
 	before := object.DeepCopyObject()
 	if change(); reflect.DeepEqual(before, object) {
@@ -154,7 +154,7 @@ func (c *controller) update(ctx context.Context, object client.Object, change fu
 	return client.IgnoreNotFound(c.client.Status().Update(ctx, object))
 }
 
-// set sets a condition to false with a reason, or to true without.
+// set sets a condition to false with a reason, or to true if reason is empty.
 func set(conditions *[]metav1.Condition, of client.Object, condition, reason string) {
 	status := metav1.ConditionFalse
 	if reason == "" {
@@ -165,7 +165,7 @@ func set(conditions *[]metav1.Condition, of client.Object, condition, reason str
 	})
 }
 
-// resolve is the backend of a reference, or the reason for which there is none.
+// resolve returns the backend of a reference, or the reason why there is none.
 func (c *controller) resolve(ctx context.Context, from string, ref gatewayv1.BackendRef) (backend, gatewayv1.RouteConditionReason, error) {
 	resolved := backend{weight: 1}
 	if ref.Weight != nil {
@@ -215,7 +215,7 @@ func (c *controller) resolve(ctx context.Context, from string, ref gatewayv1.Bac
 	return resolved, "", err
 }
 
-// permitted tells whether a Route may refer to an object.
+// permitted reports whether a Route may refer to an object.
 func (c *controller) permitted(ctx context.Context, from, to string, group gatewayv1.Group, kind gatewayv1.Kind, name gatewayv1.ObjectName) (bool, error) {
 	if from == to {
 		return true, nil
@@ -236,7 +236,7 @@ func (c *controller) permitted(ctx context.Context, from, to string, group gatew
 	return false, nil
 }
 
-// endpoints are the ready ones of EndpointSlices with a label, as addresses with ports.
+// endpoints returns the ready endpoints of EndpointSlices with a label, as addresses with ports.
 func (c *controller) endpoints(ctx context.Context, namespace, label, name, port string) (all []string, err error) {
 	list := &discoveryv1.EndpointSliceList{}
 	if err := c.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{label: name}); err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway runs the conformance tests of its folder conformance: with imports that they write by hand, and with
-// imports of our controller from two clusters.
+// Package gateway runs the conformance tests in its folder conformance: with imports that the tests write, and with
+// imports by our controller from two clusters.
 //
-// haproxy and our controllers are real. A small controller of this package programs haproxy: it stands for an
-// implementation of Gateway API. API servers are the demo's models, whose pods have echo servers of this process at their
-// addresses.
+// haproxy and our controllers are real. A small controller in this package, which programs haproxy, replaces an
+// implementation of Gateway API. The API servers are the demo's models. This process runs echo servers at the addresses
+// of their pods.
 package gateway

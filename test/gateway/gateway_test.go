@@ -24,13 +24,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/gateway/conformance/tests"
 )
 
-// TestImportsByHand runs the tests as an implementation without a Multi-Cluster Services API would.
+// TestImportsByHand runs the tests like an implementation without a Multi-Cluster Services API.
 func TestImportsByHand(t *testing.T) {
 	run(t, start(t, "alone"), tests.ConformanceTests)
 }
 
-// TestClusterSet runs them with imports of our controllers, from Services that east and west export. In west, the pods of
-// infra-backend-v2 are all there is.
+// TestClusterSet runs the tests with imports by our controllers, from Services that east and west export. West has only
+// the pods of infra-backend-v2.
 func TestClusterSet(t *testing.T) {
 	planes := start(t, "east", "west")
 	east, west := planes[0], planes[1]
@@ -39,13 +39,13 @@ func TestClusterSet(t *testing.T) {
 	apply(t, east, "testdata/east.yaml")
 	ours := make([]suite.ConformanceTest, len(tests.ConformanceTests))
 	for i, test := range tests.ConformanceTests {
-		test.Manifests = test.Manifests[:1] // the others are imports by hand
+		test.Manifests = test.Manifests[:1] // the other manifests have manually written imports
 		ours[i] = test
 	}
 	run(t, planes, ours)
 }
 
-// run runs the tests as Gateway API's suite does, after its setup, with the Gateway in the first of the clusters.
+// run runs the tests like Gateway API's suite, after its setup, with the Gateway in the first cluster.
 func run(t *testing.T, planes []*plane.Plane, all []suite.ConformanceTest) {
 	at := planes[0]
 	log.SetLogger(logr.Discard())

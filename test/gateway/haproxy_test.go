@@ -11,13 +11,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// haproxy is one that a new one replaces for each change. A signal to reload is lost while haproxy reloads.
+// haproxy is a running haproxy. Each change starts a new process, because a reload signal during a reload is lost.
 type haproxy struct {
 	*process.Process
 	file string
 }
 
-// serve has haproxy serve rules on port 80 of its address, and answer 404 to all else.
+// serve makes haproxy serve rules on port 80 of its address, and answer other requests with 404.
 func (h *haproxy) serve(rules []rule) error {
 	configured := configuration(rules)
 	if before, err := os.ReadFile(h.file); err == nil && bytes.Equal(before, configured) {
@@ -37,7 +37,7 @@ func (h *haproxy) serve(rules []rule) error {
 	return err
 }
 
-// configuration has a backend for each of the rules'. A draw for each request chooses among those of its rule.
+// configuration has a backend for each backend of the rules. A random number per request selects one of its rule's backends.
 func configuration(rules []rule) []byte {
 	var frontend, backends bytes.Buffer
 	fmt.Fprintf(&frontend, `global

@@ -6,7 +6,7 @@ package conformance
 
 import "embed"
 
-// Manifests are those that the tests name, to be read beside the suite's own.
+// Manifests has the manifests that the tests name, in addition to the suite's own.
 //
 //go:embed tests/*.yaml
 var Manifests embed.FS

@@ -19,7 +19,7 @@ func init() {
 	ConformanceTests = append(ConformanceTests, HTTPRouteServiceImportInvalidRefs)
 }
 
-// HTTPRouteServiceImportInvalidRefs needs what HTTPRouteServiceImport does.
+// HTTPRouteServiceImportInvalidRefs has the same requirements as HTTPRouteServiceImport.
 var HTTPRouteServiceImportInvalidRefs = confsuite.ConformanceTest{
 	ShortName:   "HTTPRouteServiceImportInvalidRefs",
 	Description: "An HTTPRoute should set ResolvedRefs to False and return 500 if its backend is a ServiceImport that does not exist (reason BackendNotFound), or one in another namespace without a ReferenceGrant for ServiceImports (reason RefNotPermitted)",

@@ -26,8 +26,8 @@ func init() {
 	ConformanceTests = append(ConformanceTests, HTTPRouteServiceImport)
 }
 
-// HTTPRouteServiceImport needs the CRDs of the Multi-Cluster Services API. The second manifest stands for an
-// implementation of it: with a real one, leave it out and export the Services named there.
+// HTTPRouteServiceImport needs the CRDs of the Multi-Cluster Services API. The second manifest replaces an
+// implementation. With a real implementation, leave it out and export the Services named in it.
 var HTTPRouteServiceImport = confsuite.ConformanceTest{
 	ShortName:   "HTTPRouteServiceImport",
 	Description: "An HTTPRoute with a ServiceImport as backend should route traffic to the endpoints of all clusters that export the Service, alone and beside a Service",
@@ -70,7 +70,7 @@ var HTTPRouteServiceImport = confsuite.ConformanceTest{
 			weighted.mustReach(t, v1, v2, v3)
 			weighted.mustBeDistributed(t, map[string]float64{"import": 0.7, v3: 0.3}, func(pod string, _ int) string {
 				if strings.HasPrefix(pod, v1) || strings.HasPrefix(pod, v2) {
-					return "import" // how its share is distributed among clusters is not specified
+					return "import" // the distribution of its share among clusters is not specified
 				}
 				return pod
 			})
@@ -103,14 +103,14 @@ var HTTPRouteServiceImport = confsuite.ConformanceTest{
 	},
 }
 
-// unavailable are the status codes of responses for a backend without endpoints: an implementation SHOULD choose 503.
+// unavailable are the status codes for a backend without endpoints: an implementation SHOULD return 503.
 var unavailable = []int{500, 503}
 
-// deploymentLabel is of EndpointSlices in the manifests, and names the Deployment whose Pods become their endpoints.
+// deploymentLabel on an EndpointSlice of the manifests names the Deployment whose Pods become its endpoints.
 const deploymentLabel = "gateway-conformance-deployment"
 
-// setImportedEndpoints makes the Pods of their Deployments the endpoints of the EndpointSlices in the manifests, or
-// removes the endpoints. It returns how many slices there are.
+// setImportedEndpoints sets the endpoints of the EndpointSlices in the manifests to the Pods of their Deployments, or
+// removes them. It returns the number of slices.
 func setImportedEndpoints(t *testing.T, c client.Client, ns string, present bool) int {
 	t.Helper()
 	ctx := t.Context()
@@ -140,12 +140,12 @@ func setImportedEndpoints(t *testing.T, c client.Client, ns string, present bool
 	return len(slices.Items)
 }
 
-// request is one to a Gateway, for which each of the status codes is expected.
+// request is a request to a Gateway. Any of the status codes is expected.
 type request struct {
 	suite       *confsuite.ConformanceTestSuite
 	gwAddr      string
 	path        string
-	backend     string // what the name of the Pod begins with
+	backend     string // prefix of the name of the responding Pod
 	statusCodes []int
 }
 
@@ -184,7 +184,7 @@ func (r request) mustReach(t *testing.T, deployments ...string) {
 	}
 }
 
-// mustBeDistributed makes requests until their distribution matches the weights of what the function makes of responses.
+// mustBeDistributed makes requests until the distribution of the results of the function matches the weights.
 func (r request) mustBeDistributed(t *testing.T, weights map[string]float64, of func(pod string, statusCode int) string) {
 	t.Helper()
 	sender := weight.NewFunctionBasedSender(func() (string, error) {
@@ -201,7 +201,7 @@ func (r request) mustBeDistributed(t *testing.T, weights map[string]float64, of 
 	t.Fatal("Weighted distribution tests failed")
 }
 
-// send makes a request that differs from others, for implementations that distribute by hash.
+// send makes a request that differs from all others, for implementations that distribute by hash.
 func (r request) send(t *testing.T) (pod string, statusCode int, err error) {
 	expected := r.expected()
 	if err := http.AddEntropy(&expected); err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tests has the tests in the form of sigs.k8s.io/gateway-api/conformance/tests. What this file declares is in
-// other packages there: ConformanceTests in its own main.go, and SupportServiceImport in pkg/features.
+// Package tests has the tests in the form of sigs.k8s.io/gateway-api/conformance/tests. There, the declarations of this
+// file are in other packages: ConformanceTests in its own main.go, and SupportServiceImport in pkg/features.
 package tests
 
 import (
