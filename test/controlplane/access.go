@@ -17,14 +17,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// URL is the address of the API server. It stays the same for the life of the cluster.
+// URL returns the address of the API server. It does not change during the life of the cluster.
 func (c *Cluster) URL() string { return c.config.Host }
 
-// Config is a client configuration with all rights and no rate limit. It belongs to the caller.
+// Config returns a client configuration with all rights and no rate limit. The caller may change it.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
-// the TokenRequest API, lasts 24 hours. The API server must answer.
+// ServiceAccountKubeconfig returns a kubeconfig with the rights of a service account, which must exist. Its token, from
+// the TokenRequest API, is valid for 24 hours. The API server must be available.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
 	token, err := pki.Token(ctx, c.clientset, namespace, name, pki.Lifetime)
 	if err != nil {
@@ -33,22 +33,22 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	return c.kubeconfig(token)
 }
 
-// Client is a client with all rights.
+// Client returns a client with all rights.
 func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
 
-// AdminKubeconfig is the path of a kubeconfig with all rights, whose context is called after the cluster. It goes with the
-// cluster, and is not to be changed.
+// AdminKubeconfig returns the path of a kubeconfig with all rights, with a context named like the cluster. It must not
+// be changed, and is removed with the cluster.
 func (c *Cluster) AdminKubeconfig() string { return c.path(adminFile) }
 
-// Dynamic is a dynamic client with all rights.
+// Dynamic returns a dynamic client with all rights.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// kubeconfig is one with a token, whose names are that of the cluster.
+// kubeconfig returns a kubeconfig with a token. All names in it are the cluster's name.
 func (c *Cluster) kubeconfig(token string) ([]byte, error) {
 	return pki.Kubeconfig(c.options.Name, c.URL(), c.config.CAData, token, "")
 }
 
-// writeCredentials makes the keys, the certificate, the tokens and kubeconfigs, and writes what the components read.
+// writeCredentials creates the keys, the certificate, the tokens and kubeconfigs, and writes the files for the components.
 func (c *Cluster) writeCredentials() error {
 	addresses := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 	for _, services := range c.options.ServiceCIDRs {
@@ -66,7 +66,7 @@ func (c *Cluster) writeCredentials() error {
 		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
 	admin, system, scheduler := rand.Text(), rand.Text(), rand.Text()
-	c.config = &rest.Config{ // without a limit of requests
+	c.config = &rest.Config{ // without a rate limit
 		Host: "https://" + c.address.String(), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}, QPS: -1,
 	}
 	files := map[string][]byte{

@@ -2,9 +2,9 @@
 
 // Package controlplane starts real Kubernetes control planes on loopback, for tests and demos.
 //
-// A cluster is an etcd, a kube-apiserver (RBAC on), the controllers of Kubernetes, and a kube-scheduler if there are nodes,
-// whose kubelets test/kubelet plays. All of them are processes of this machine, run as the current user, and die with the
-// process that started them, whatever it dies of. What they write is in one temporary directory for each cluster.
+// A cluster is an etcd, a kube-apiserver (with RBAC), the controllers of Kubernetes, and a kube-scheduler if there are
+// nodes. test/kubelet can simulate the kubelets. All of them are processes of the current user, and die with the
+// process that started them, however it ends. Each cluster writes into its own temporary directory.
 package controlplane
 
 import (
@@ -29,7 +29,7 @@ import (
 type Cluster struct {
 	options   Options
 	directory string
-	remove    func() error   // the directory
+	remove    func() error   // removes the directory
 	address   netip.AddrPort // of the API server
 
 	config     *rest.Config
@@ -38,10 +38,10 @@ type Cluster struct {
 	components map[assets.Program]*Component
 }
 
-// StartAll starts one cluster for each of the options, all at once, and returns them in that order once their APIs are
-// served with the CRDs. Programs that are missing are built first. ctx bounds the start alone; a
-// cluster runs until Stop, or until this process ends. Where one start fails, nothing is left of any, and the error quotes
-// the logs.
+// StartAll starts one cluster per element of options, in parallel, and returns them in that order once their API
+// servers serve the CRDs. It first builds missing programs. ctx limits only the start; a cluster runs until Stop, or
+// until this process ends. If one of the clusters fails to start, all are stopped and removed, and the error quotes the
+// logs.
 func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error) {
 	clusters := make([]*Cluster, len(options))
 	defer func() {
@@ -76,7 +76,7 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 	return clusters, nil
 }
 
-// newCluster makes all that a cluster needs before its first process.
+// newCluster prepares everything that a cluster needs before its first process.
 func newCluster(options Options) (_ *Cluster, err error) {
 	c := &Cluster{options: options.complete()}
 	defer func() {
@@ -103,7 +103,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// start runs the components: those that the API server needs before it, those that need it after it.
+// start starts the components: first those that the API server needs, and after it those that need the API server.
 func (c *Cluster) start(ctx context.Context) error {
 	for _, program := range c.programs()[:2] {
 		if err := c.components[program].run(); err != nil {
@@ -113,7 +113,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.waitReady(ctx); err != nil {
 		return err
 	}
-	// The controllers find the CRDs when they start, rather than when they look the next time.
+	// If the CRDs exist when the controllers start, these need not discover them later.
 	if !c.options.WithoutCRDs {
 		if err := c.installCRDs(ctx); err != nil {
 			return err
@@ -130,8 +130,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.waitWorking(ctx)
 }
 
-// Stop ends all components of the cluster, by force, since nothing of them is kept, and removes its
-// directory. It may be called more than once, and on nil, but no component is started during or after it.
+// Stop kills all components of the cluster, since none of their data is kept, and removes its directory. It may be
+// called more than once, and on nil, but no component may be started during or after it.
 func (c *Cluster) Stop() error {
 	if c == nil {
 		return nil
@@ -149,7 +149,7 @@ func (c *Cluster) Stop() error {
 	return nil
 }
 
-// StopAll stops the given clusters, all at once. Some may be nil.
+// StopAll stops the given clusters in parallel. Some may be nil.
 func StopAll(clusters ...*Cluster) error {
 	failures := make([]error, len(clusters))
 	var group sync.WaitGroup
@@ -160,18 +160,18 @@ func StopAll(clusters ...*Cluster) error {
 	return errors.Join(failures...)
 }
 
-// Name is the cluster's name.
+// Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.options.Name }
 
-// Options are the options that the cluster runs with, defaults filled in. The slices in it belong to the cluster.
+// Options returns the cluster's options, with defaults. The slices in it must not be changed.
 func (c *Cluster) Options() Options { return c.options }
 
-// Directory is the cluster's temporary directory: it holds the data, the credentials and the components' logs.
+// Directory returns the cluster's temporary directory, with the data, the credentials and the components' logs.
 func (c *Cluster) Directory() string { return c.directory }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Directory(), name) }
 
-// Err is nil unless a component has ended without being told to; it then quotes its log.
+// Err returns an error with the end of the log if a component has ended unexpectedly, or else nil.
 func (c *Cluster) Err() error {
 	var ended []error
 	for _, component := range c.components {
@@ -183,7 +183,7 @@ func (c *Cluster) Err() error {
 	return nil
 }
 
-// Logs are the ends of the logs of all components that were started.
+// Logs returns the ends of the logs of all components that were started.
 func (c *Cluster) Logs() string {
 	var tails strings.Builder
 	for _, component := range c.components {

@@ -11,24 +11,24 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// Etcd is the cluster's store. It keeps its data while it is stopped.
+// Etcd returns the cluster's store. It keeps its data while it is stopped.
 func (c *Cluster) Etcd() *Component { return c.components[assets.Etcd] }
 
-// APIServer is the cluster's API server. It keeps its port while it is stopped, so connections are refused then.
+// APIServer returns the cluster's API server. Its port is reserved while it is stopped, so connections are then refused.
 func (c *Cluster) APIServer() *Component { return c.components[assets.APIServer] }
 
-// Controllers is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace.
+// Controllers returns the component that creates EndpointSlices and pods of Deployments, and deletes the content of namespaces.
 func (c *Cluster) Controllers() *Component { return c.components[assets.Controllers] }
 
-// Component is one program of a cluster, running or not. Its methods may be called from any goroutine.
+// Component is a program of a cluster, running or not. Its methods may be called from any goroutine.
 type Component struct {
 	cluster *Cluster
 	spec    process.Spec
-	process atomic.Pointer[process.Process] // nil until it was started
+	process atomic.Pointer[process.Process] // nil before the first start
 }
 
-// Start runs the component where it does not run: the same command, data and port. It returns once the API server is
-// ready; ctx bounds that wait alone.
+// Start starts the component unless it runs, with the same command, data and port. It returns once the API server is
+// ready. ctx limits only this wait.
 func (c *Component) Start(ctx context.Context) error {
 	if err := c.run(); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.cluster.options.Name, err)
@@ -48,7 +48,7 @@ func (c *Component) run() error {
 	return err
 }
 
-// Kill ends the component at once (SIGKILL), and returns once it has ended.
+// Kill kills the component (SIGKILL), and returns once it has ended.
 func (c *Component) Kill() error {
 	if started := c.process.Load(); started != nil {
 		return started.Kill()
@@ -56,13 +56,13 @@ func (c *Component) Kill() error {
 	return nil
 }
 
-// Freeze stops the component's execution (SIGSTOP). A frozen API server still accepts connections, and answers nothing.
+// Freeze pauses the component (SIGSTOP). A frozen API server still accepts connections, but does not answer.
 func (c *Component) Freeze() error { return c.process.Load().Freeze() }
 
-// Thaw lets a frozen component go on.
+// Thaw resumes a frozen component.
 func (c *Component) Thaw() error { return c.process.Load().Thaw() }
 
-// Err is nil unless the component has ended without being told to.
+// Err returns an error if the component has ended unexpectedly, or else nil.
 func (c *Component) Err() error {
 	if started := c.process.Load(); started != nil {
 		return started.Err()

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// programs are those that the cluster starts with, in this order. Without nodes there is nothing to schedule.
+// programs returns the programs of the cluster, in the order of their start. Without nodes there is no scheduler.
 func (c *Cluster) programs() []assets.Program {
 	if len(c.options.Zones) > 0 {
 		return assets.Cluster()
@@ -20,19 +20,19 @@ func (c *Cluster) programs() []assets.Program {
 	return assets.Cluster()[:3]
 }
 
-// Files in the cluster's directory, which is the working directory of all components. Relative names keep the
-// path of etcd's socket short enough for a socket address.
+// Files in the cluster's directory, which is the working directory of all components. Relative names keep the path of
+// etcd's socket short enough for a socket address.
 const (
 	servingFile    = "apiserver.crt" // its own authority
 	servingKeyFile = "apiserver.key"
 	signingKeyFile = "serviceaccount.key"
-	systemFile     = "system.kubeconfig"    // of the controllers
-	schedulerFile  = "scheduler.kubeconfig" // of kube-scheduler
+	systemFile     = "system.kubeconfig"    // for the controllers
+	schedulerFile  = "scheduler.kubeconfig" // for kube-scheduler
 	adminFile      = "admin.kubeconfig"
 	tokensFile     = "tokens.csv"
 )
 
-// controllers are those that make Services, pods and namespaces live. The others are for volumes, clouds and real nodes.
+// controllers are the controllers of Services, pods and namespaces. The others are for volumes, clouds and real nodes.
 var controllers = []string{
 	"clusterrole-aggregation-controller", "daemonset-controller", "deployment-controller", "endpoints-controller",
 	"endpointslice-controller", "endpointslice-mirroring-controller", "garbage-collector-controller", "namespace-controller",
@@ -40,7 +40,7 @@ var controllers = []string{
 	"serviceaccount-token-controller", "statefulset-controller",
 }
 
-// newComponents says how each component is run.
+// newComponents defines how each component is run.
 func (c *Cluster) newComponents() map[assets.Program]*Component {
 	alone := []string{"--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000"}
 	args := map[assets.Program][]string{
@@ -53,7 +53,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--listen-peer-urls=unix://peer:0",
 			"--initial-advertise-peer-urls=unix://peer:0",
 			"--initial-cluster=" + c.options.Name + "=unix://peer:0",
-			// etcd wants a port in an address also where it is the name of a socket.
+			// etcd requires a port even if the address is a socket name.
 			"--unsafe-no-fsync",
 			"--log-level=warn",
 		},
@@ -62,7 +62,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", c.address.Port()),
 			"--advertise-address=127.0.0.1",
-			"--endpoint-reconciler-type=none", // a loopback address is no valid endpoint
+			"--endpoint-reconciler-type=none", // endpoints must not be loopback addresses
 			"--cert-dir=.",
 			"--tls-cert-file=" + servingFile,
 			"--tls-private-key-file=" + servingKeyFile,
@@ -74,7 +74,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--service-account-signing-key-file=" + signingKeyFile,
 			"--service-cluster-ip-range=" + Joined(c.options.ServiceCIDRs),
 			"--allow-privileged",
-			// Nodes are played, so nothing would take the taint away that this plugin gives to new ones.
+			// No controller would remove the taint that this plugin adds to new nodes.
 			"--disable-admission-plugins=TaintNodesByCondition",
 		}, c.options.APIServerArgs...),
 		assets.Controllers: append([]string{
@@ -82,7 +82,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--root-ca-file=" + servingFile,
 			"--service-account-private-key-file=" + signingKeyFile,
 			"--controllers=" + strings.Join(controllers, ","),
-			"--use-service-account-credentials", // admission policies and RBAC see them as they do anywhere
+			"--use-service-account-credentials", // so that admission policies and RBAC apply as usual
 		}, alone...),
 		assets.Scheduler: append([]string{"--kubeconfig=" + schedulerFile}, alone...),
 	}
@@ -99,15 +99,15 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 	return all
 }
 
-// environment keeps what configures the user's tools (ETCD_…, KUBECONFIG, proxies) away from the components.
+// environment returns an environment without the user's configuration of tools (ETCD_…, KUBECONFIG, proxies).
 func (c *Cluster) environment() []string {
 	return []string{
 		"HOME=" + c.Directory(), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH"),
-		"GOGC=400", // a fifth less processor time of an API server, for 100 MiB of memory
+		"GOGC=400", // saves a fifth of an API server's processor time for 100 MiB of memory
 	}
 }
 
-// Joined are ranges as a flag has them.
+// Joined returns ranges in the form of a flag.
 func Joined(prefixes []netip.Prefix) string {
 	texts := make([]string, len(prefixes))
 	for i, prefix := range prefixes {

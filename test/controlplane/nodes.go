@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// createNodes creates one node for each zone of the options. They are ready.
+// createNodes creates a ready node for each zone of the options.
 func (c *Cluster) createNodes(ctx context.Context) error {
 	for i := range c.options.Zones {
 		node := c.node(i)
@@ -26,7 +26,7 @@ func (c *Cluster) createNodes(ctx context.Context) error {
 	return nil
 }
 
-// node is the i-th node: it has its share of the cluster's pod ranges, and room for any pod.
+// node returns the i-th node: it has its part of the cluster's pod ranges, and capacity for any pod.
 func (c *Cluster) node(i int) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),
@@ -77,7 +77,7 @@ func (c *Cluster) SetPodReady(ctx context.Context, namespace, name string, ready
 	return err
 }
 
-// conditions is a patch of a status that sets some conditions.
+// conditions returns a patch of a status that sets some conditions.
 func conditions(to bool, kinds ...string) []byte {
 	var all []string
 	for _, kind := range kinds {
@@ -88,7 +88,7 @@ func conditions(to bool, kinds ...string) []byte {
 	return []byte(`{"status":{"conditions":[` + strings.Join(all, ",") + `]}}`)
 }
 
-// nodeAddress is the last but one address of a node's share, far from those of pods.
+// nodeAddress returns the last but one address of a node's range, far from those of pods.
 func nodeAddress(share netip.Prefix) netip.Addr {
 	address := share.Addr().AsSlice()
 	for i := share.Bits() / 8; i < len(address); i++ {
@@ -98,7 +98,7 @@ func nodeAddress(share netip.Prefix) netip.Addr {
 	return last.Prev()
 }
 
-// part is the i-th of the 256 parts of a range that ends with a whole byte.
+// part returns the i-th of the 256 parts of a range whose length is in whole bytes.
 func part(of netip.Prefix, i int) netip.Prefix {
 	address := of.Masked().Addr().AsSlice()
 	address[of.Bits()/8] = byte(i)

@@ -7,31 +7,31 @@ import (
 	"sync/atomic"
 )
 
-// Options says what cluster to start. The zero value with a Name is a single-stack IPv4 cluster without nodes, with the CRDs
-// of the Multi-Cluster Services API.
+// Options describe a cluster. The zero value with a Name is a single-stack IPv4 cluster without nodes, with the CRDs of
+// the Multi-Cluster Services API.
 type Options struct {
-	// Name names the cluster: in its nodes, its kubeconfigs, its logs. A DNS label.
+	// Name is the name of the cluster in its nodes, kubeconfigs and logs. It must be a DNS label.
 	Name string
-	// DualStack has the default ranges in IPv6, too.
+	// DualStack adds default IPv6 ranges.
 	DualStack bool
-	// PodCIDRs are the ranges of pod addresses, one for each family. By default each
-	// cluster of this process gets ranges of its own, so that clusters form a flat network. The length of these and of
-	// NodeCIDRs is in whole bytes: the next byte is the number of a node.
+	// PodCIDRs are the ranges of pod addresses, one per family. By default each cluster of this process gets unique
+	// ranges, so that clusters form a flat network. The length of these and of NodeCIDRs is in whole bytes: the next
+	// byte is the number of a node.
 	PodCIDRs []netip.Prefix
-	// NodeCIDRs are the ranges of node addresses, one for each of PodCIDRs. By default nodes have addresses of those.
+	// NodeCIDRs are the ranges of node addresses, one for each of PodCIDRs. By default, nodes have addresses from PodCIDRs.
 	NodeCIDRs []netip.Prefix
-	// ServiceCIDRs are the ranges of Services' cluster IPs, one for each family. The defaults of clusters differ, too.
+	// ServiceCIDRs are the ranges of cluster IPs, one per family. Their defaults are unique per cluster, too.
 	ServiceCIDRs []netip.Prefix
-	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as zones. Without any,
-	// kube-scheduler does not run. No pod becomes ready unless test/kubelet plays the nodes.
+	// Zones has the zone (label topology.kubernetes.io/zone) of each node: there are as many nodes as zones. Without
+	// zones, kube-scheduler does not run. Pods become ready only if test/kubelet simulates the nodes.
 	Zones []string
-	// WithoutCRDs leaves out the Multi-Cluster Services API, of which all is installed otherwise.
+	// WithoutCRDs omits the CRDs of the Multi-Cluster Services API.
 	WithoutCRDs bool
 	// APIServerArgs are appended to the API server's command line.
 	APIServerArgs []string
 }
 
-// complete returns the options with defaults in the place of what is empty.
+// complete returns the options with defaults for empty fields.
 func (o Options) complete() Options {
 	slot := byte((started.Add(1) - 1) % slotCount)
 	if o.PodCIDRs == nil {
@@ -43,7 +43,7 @@ func (o Options) complete() Options {
 	return o
 }
 
-// ranges are 10.<second>.0.0/16 and, with two families, fd00:<second>:: with as many bits.
+// ranges returns 10.<second>.0.0/16 and, for dual-stack, fd00:<second>:: with the same number of bits.
 func (o Options) ranges(second byte, bits int) []netip.Prefix {
 	all := []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second}), 16)}
 	if o.DualStack {
@@ -52,7 +52,7 @@ func (o Options) ranges(second byte, bits int) []netip.Prefix {
 	return all
 }
 
-// slotCount is how many clusters that start one after the other have default ranges that differ.
+// slotCount is the number of clusters that can be started in a row with different default ranges.
 const slotCount = 96
 
 // started counts the clusters that this process started.

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// readyTimeout bounds each wait for a state. It is generous, because several clusters may start on few cores.
+	// readyTimeout limits each wait for a state. It is long, because several clusters may start on few cores.
 	readyTimeout = 3 * time.Minute
-	// requestTimeout bounds one request of such a wait, so that a server that hangs is asked again.
+	// requestTimeout limits each request of such a wait, so that a request to a hanging server is repeated.
 	requestTimeout = 10 * time.Second
 	pollInterval   = 100 * time.Millisecond
 )
 
-// poll calls check until it is nil. It fails where a component ends, or the time is up; the error says what was
-// waited for, what check said last, and how the logs of the components end.
+// poll calls check until it returns nil. It fails if a component ends or the time is up. The error has the purpose of
+// the wait, the last error of check, and the ends of the components' logs.
 func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
@@ -41,14 +41,14 @@ func (c *Cluster) poll(ctx context.Context, what string, check func(context.Cont
 	return fmt.Errorf("wait for %s: not within %s: %w%s", what, readyTimeout, last, c.Logs())
 }
 
-// waitReady waits until the API server says that it is ready.
+// waitReady waits until the API server is ready.
 func (c *Cluster) waitReady(ctx context.Context) error {
 	return c.poll(ctx, "the API server to be ready", func(ctx context.Context) error {
 		return c.clientset.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
-// installCRDs creates the CRDs of the Multi-Cluster Services API, and returns once the API server serves them.
+// installCRDs creates the CRDs of the Multi-Cluster Services API, and waits until the API server serves them.
 func (c *Cluster) installCRDs(ctx context.Context) error {
 	if err := clusterset.Apply(ctx, c, []byte(clusterset.CRDs)); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// waitWorking waits until the controllers have made the service account of the namespace default.
+// waitWorking waits until the controllers have created the service account of the namespace default.
 func (c *Cluster) waitWorking(ctx context.Context) error {
 	return c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
 		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assets provides the programs of a Kubernetes control plane, and kube-proxy, and the tools that modules of their
-// own pin.
+// Package assets provides the programs of a Kubernetes control plane, kube-proxy, and tools that are pinned by their
+// own modules.
 package assets
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// Program is the file name of one of the programs.
+// Program is the file name of a program.
 type Program string
 
-// The programs that there are.
+// The provided programs.
 const (
 	Etcd        Program = "etcd"
 	APIServer   Program = "kube-apiserver"
@@ -30,20 +30,20 @@ const (
 	Kubectl     Program = "kubectl"
 )
 
-// Cluster are the programs that a cluster with nodes runs, in the order of their start; the last one is for its nodes.
+// Cluster returns the programs of a cluster with nodes, in the order of their start. The last one is only needed with nodes.
 func Cluster() []Program {
 	return []Program{Etcd, APIServer, Controllers, Scheduler}
 }
 
-// Paths says where each program is, as an absolute path.
+// Paths has the absolute path of each program.
 type Paths map[Program]string
 
-// binaries is the module that pins the programs, and executable the program of it that holds them all: it runs the one
-// whose name it is called by.
+// binaries is the module that pins the programs. executable is the program that contains all of them: it runs the
+// program by whose name it is called.
 const binaries, executable = "test/controlplane/binaries", "programs"
 
-// Ensure finds the programs, and builds them, all in one, unless they are up to date. If that takes long, it says so on
-// standard error. Any number of processes may call it at once, and each looks once.
+// Ensure finds the programs, and builds them, as a single executable, unless they are up to date. If that takes long,
+// it reports so on standard error. Any number of processes may call it in parallel. Each process checks only once.
 func Ensure() (Paths, error) { return ensure() }
 
 var ensure = sync.OnceValues(func() (Paths, error) {
@@ -55,7 +55,7 @@ var ensure = sync.OnceValues(func() (Paths, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without a version the servers call themselves v0.0.0-master, and clients that compare versions balk.
+	// Without a version the servers report v0.0.0-master, which clients that compare versions reject.
 	folder, err := programs.BuildIn(ctx, binaries, environment, "-buildvcs=false",
 		"-ldflags=-s -w -X=k8s.io/component-base/version.gitVersion="+version, "./"+executable)
 	if err != nil {
@@ -71,10 +71,10 @@ var ensure = sync.OnceValues(func() (Paths, error) {
 	return paths, nil
 })
 
-// environment has requirements from the nested module alone.
+// environment makes the build use only the requirements of the nested module.
 var environment = []string{"GOWORK=off", "GOFLAGS=-mod=readonly"}
 
-// Tool is the path of a program for which a module in test/tools has a line "tool". The Go toolchain keeps it in its cache.
+// Tool returns the path of a program for which a module in test/tools has a line "tool". It is in the cache of the Go toolchain.
 func Tool(ctx context.Context, module, name string) (string, error) {
 	// The same flags as in the Makefile, so that nothing is built twice.
 	return programs.Go(ctx, filepath.Join("test", "tools", module), []string{"GOWORK=off", "GOFLAGS=-tags=remove_all_sd"}, "tool", "-n", name)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplanetest starts control planes for tests: they stop with the test, and a test that fails
-// shows how their logs end.
+// Package controlplanetest starts control planes for tests. They stop with the test. A failing test shows the ends of
+// their logs.
 //
-// A package that uses it calls Main in its TestMain. A test that changes nothing but namespaces of its own
-// takes clusters that are shared in the package, since a start takes seconds; one that breaks clusters starts its own.
+// A package that uses it must call Main in its TestMain. Because a start takes seconds, a test that changes only its
+// own namespaces should use clusters that the package shares; a test that breaks clusters should start its own.
 package controlplanetest
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/steps"
 )
 
-// Main runs the tests of a package and ends the process. It ties the process to its parent, so that
-// nothing is left where `go test` is killed, and stops the shared clusters.
+// Main runs the tests of a package and ends the process. It ties the process to its parent, so that killing `go test`
+// leaves nothing running, and stops the shared clusters.
 func Main(m *testing.M) {
 	if err := process.TieToParent(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,8 +41,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Start starts one cluster for each of the options, all at once. They stop when the test ends. A component that
-// ends without being told to fails the test.
+// Start starts one cluster per element of options, in parallel. They stop when the test ends. A component that ends
+// unexpectedly fails the test.
 func Start(t testing.TB, options ...controlplane.Options) []*controlplane.Cluster {
 	clusters, err := controlplane.StartAll(t.Context(), options...)
 	Must(t, err)
@@ -61,11 +61,11 @@ var shared struct {
 	clusters []*controlplane.Cluster
 }
 
-// Shared returns a function that gives each test of the package the same clusters, one for each of the options. The
-// first test that asks starts them, and Main stops them. A test that breaks such a cluster repairs it before it ends.
+// Shared returns a function that returns the same clusters, one per element of options, to all tests of the package.
+// The first call starts them, and Main stops them. A test that breaks such a cluster must repair it before it ends.
 func Shared(options ...controlplane.Options) func(testing.TB) []*controlplane.Cluster {
 	start := sync.OnceValues(func() ([]*controlplane.Cluster, error) {
-		// They outlive the test that happens to be the first.
+		// The context must not end with the test that calls this first.
 		clusters, err := controlplane.StartAll(context.Background(), options...)
 		shared.Lock()
 		defer shared.Unlock()
@@ -86,7 +86,7 @@ func stopShared() error {
 	return controlplane.StopAll(shared.clusters...)
 }
 
-// watch makes the end of the test tell what is wrong with the clusters.
+// watch makes the test report problems of the clusters when it ends.
 func watch(t testing.TB, clusters []*controlplane.Cluster) {
 	t.Cleanup(func() {
 		for _, cluster := range clusters {
@@ -100,7 +100,7 @@ func watch(t testing.TB, clusters []*controlplane.Cluster) {
 	})
 }
 
-// End has a process end with the test, which fails if that ended by itself, and shows the end of its log if it fails.
+// End kills a process when the test ends. It fails the test if the process ended by itself; a failing test shows its log.
 func End(t testing.TB, p *process.Process) {
 	t.Cleanup(func() {
 		if err := errors.Join(p.Err(), p.Kill()); err != nil {
@@ -112,7 +112,7 @@ func End(t testing.TB, p *process.Process) {
 	})
 }
 
-// Run runs a process until the test ends, as End says.
+// Run runs a process until the test ends, see End.
 func Run(t testing.TB, spec process.Spec) *process.Process {
 	started, err := process.Start(spec)
 	Must(t, err)
@@ -120,7 +120,7 @@ func Run(t testing.TB, spec process.Spec) *process.Process {
 	return started
 }
 
-// RunController runs a controller, of the given path, with the rights of its account in a cluster, until the test ends.
+// RunController runs the controller at path, with the rights of its account in a cluster, until the test ends.
 func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags ...string) *clusterset.Program {
 	credential, err := clusterset.WriteCredential(t.Context(), cluster, clusterset.Namespace, "clusterset-controller")
 	Must(t, err)
@@ -130,8 +130,8 @@ func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags 
 	return running
 }
 
-// RunCoreDNS runs a CoreDNS of this tree beside a cluster until the test ends, as clusterset.StartCorefile does, and returns its
-// address.
+// RunCoreDNS runs a CoreDNS of this checkout next to a cluster until the test ends, see clusterset.StartCorefile, and
+// returns its address.
 func RunCoreDNS(t testing.TB, cluster clusterset.Cluster, corefile string) string {
 	bin, err := programs.Build(t.Context(), "cmd/coredns")
 	Must(t, err)
@@ -141,10 +141,10 @@ func RunCoreDNS(t testing.TB, cluster clusterset.Cluster, corefile string) strin
 	return running.Address
 }
 
-// patience bounds each wait for a state: on a busy machine databases take minutes. Nothing waits that long on purpose.
+// patience limits each wait for a state: on a busy machine databases need minutes. Successful waits are shorter.
 const patience = 3 * time.Minute
 
-// Eventually waits until check is nil, and returns how long that took. What takes long is looked at less often.
+// Eventually waits until check returns nil, and returns the time that this took. The interval grows with the waiting time.
 func Eventually(t testing.TB, what string, check func(context.Context) error) time.Duration {
 	t.Helper()
 	started := time.Now()
@@ -157,7 +157,7 @@ func Eventually(t testing.TB, what string, check func(context.Context) error) ti
 			return time.Since(started)
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // and not that the time is up
+			last = err // rather than the error of the deadline
 		}
 		select {
 		case <-ctx.Done():
@@ -167,10 +167,10 @@ func Eventually(t testing.TB, what string, check func(context.Context) error) ti
 	}
 }
 
-// block is one of a page, which may be in a list.
+// block matches a code block of a page, which may be indented in a list.
 var block = regexp.MustCompile("(?ms)^( *)```([a-z]+)\n(.*?)^ *```$")
 
-// Blocks are those of a Markdown text that are in a language, or in any if it is empty, in their order.
+// Blocks returns the code blocks of a Markdown text in a language, or in any language if it is empty, in order.
 func Blocks(text, language string) (all []string) {
 	for _, match := range block.FindAllStringSubmatch(text, -1) {
 		if language == "" || language == match[2] {
@@ -180,7 +180,7 @@ func Blocks(text, language string) (all []string) {
 	return all
 }
 
-// Documented is the only block that has a text in a page of docs/.
+// Documented returns the only code block with a text in a page of docs/.
 func Documented(t testing.TB, page, text string) string {
 	t.Helper()
 	root, err := programs.Checkout()
@@ -196,7 +196,7 @@ func Documented(t testing.TB, page, text string) string {
 	return ""
 }
 
-// Must ends the test where there is an error.
+// Must ends the test if there is an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs child processes that cannot outlive this one, and has what such processes share a machine by: ports,
-// locks, and directories that do not pile up.
+// Package process runs child processes that cannot outlive this one, and manages the resources that such processes
+// share on a machine: ports, locks, and temporary directories.
 //
-// Every child gets SIGKILL from the kernel when this process dies, whatever it dies of (prctl(2), PR_SET_PDEATHSIG).
-// The kernel binds that promise to the thread that forked, so all children are forked from one thread that lives as
-// long as the process.
+// The kernel sends SIGKILL to every child when this process dies, however it dies (prctl(2), PR_SET_PDEATHSIG). It does
+// so when the thread that forked the child ends, so all children are forked from one thread that lives as long as the
+// process.
 //
-// A child leads a process group of its own: a Ctrl-C in the terminal reaches
-// this process alone, which then takes its children down in the order it wants.
+// Each child leads its own process group: a Ctrl-C in the terminal reaches only this process, which then stops its
+// children in the order that it needs.
 package process
 
 import (
@@ -25,32 +25,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spec says what to run. It is not changed by Start.
+// Spec describes a process. Start does not change it.
 type Spec struct {
-	// Name stands for the process in errors.
+	// Name is the name of the process in errors.
 	Name string
 	// Path is the program, absolute or relative to Dir.
 	Path string
 	// Args are its arguments, without the program itself.
 	Args []string
-	// Env is its whole environment, as in [exec.Cmd]; nil means that of this process.
+	// Env is its entire environment, as in [exec.Cmd]; nil means the environment of this process.
 	Env []string
-	// Dir is its working directory; empty means that of this process.
+	// Dir is its working directory; empty means the working directory of this process.
 	Dir string
-	// LogFile gets what it writes to standard output and standard error, appended.
+	// LogFile is the file to which its standard output and standard error are appended.
 	LogFile string
 }
 
-// Process is a running or ended child. All methods may be called from any goroutine, and more than once.
+// Process is a running or ended child. Its methods may be called from any goroutine, and more than once.
 type Process struct {
 	spec Spec
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error       // of cmd.Wait; written before done is closed
-	told atomic.Bool // to end
+	told atomic.Bool // whether it was told to end
 }
 
-// Start runs spec. The child is killed when this process dies.
+// Start starts a process. The kernel kills it when this process dies.
 func Start(spec Spec) (*Process, error) {
 	log, err := os.OpenFile(spec.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -72,16 +72,16 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Name stands for the process.
+// Name returns the name in the Spec.
 func (p *Process) Name() string { return p.spec.Name }
 
-// PID is the process id of the child, also after its end.
+// PID returns the process id of the child, even after its end.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed once the child has ended and is reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Running tells whether the child has not ended yet. A frozen child runs.
+// Running reports whether the child has not ended yet. A frozen child is running.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:
@@ -91,8 +91,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Err is nil while the child runs, and if it was told to end by Stop or Kill. If it ended by itself, Err says how, and quotes
-// the end of its log, also where that was with status 0.
+// Err returns nil while the child runs, and after it ended because of Stop or Kill. If the child ended by itself, even
+// with status 0, Err returns how it ended, with the end of its log.
 func (p *Process) Err() error {
 	if p.Running() || p.told.Load() {
 		return nil
@@ -105,8 +105,8 @@ func (p *Process) Err() error {
 		p.LogTail(4096))
 }
 
-// Stop asks the child to end (SIGTERM), waits for it, and kills it where it has not ended after grace or when ctx is
-// done. It returns once the child has ended; a frozen child is thawed for it.
+// Stop asks the child to end (SIGTERM), and kills it if it has not ended after grace or when ctx is done. It returns
+// once the child has ended. A frozen child is thawed first.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.told.Store(true)
 	if err := p.send(syscall.SIGTERM, syscall.SIGCONT); err != nil {
@@ -123,7 +123,7 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	return p.Kill()
 }
 
-// Kill ends the child by SIGKILL, and returns once it has ended.
+// Kill kills the child (SIGKILL), and returns once it has ended.
 func (p *Process) Kill() error {
 	p.told.Store(true)
 	if err := p.send(syscall.SIGKILL); err != nil {
@@ -133,14 +133,14 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Freeze stops the child's execution (SIGSTOP): it keeps its sockets, which accept connections up to their backlog, and
-// answers nothing. It returns once no thread of the child runs.
+// Freeze pauses the child (SIGSTOP): its sockets stay open and accept connections up to their backlog, but it does not
+// answer. It returns once no thread of the child runs.
 func (p *Process) Freeze() error {
 	if err := p.send(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	for {
-		// The state stays to be waited for. A child that has ended is not there any more.
+		// WNOWAIT keeps the state for cmd.Wait. A child that has ended no longer exists.
 		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
 		switch {
 		case err == nil, errors.Is(err, unix.ECHILD):
@@ -151,10 +151,10 @@ func (p *Process) Freeze() error {
 	}
 }
 
-// Thaw lets a frozen child go on (SIGCONT).
+// Thaw resumes a frozen child (SIGCONT).
 func (p *Process) Thaw() error { return p.send(syscall.SIGCONT) }
 
-// send sends signals in turn; to an ended child it sends nothing.
+// send sends signals in order. It does nothing if the child has ended.
 func (p *Process) send(signals ...syscall.Signal) error {
 	for _, signal := range signals {
 		if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -164,7 +164,7 @@ func (p *Process) send(signals ...syscall.Signal) error {
 	return nil
 }
 
-// LogTail is the end of the child's log: whole lines, at most limit bytes.
+// LogTail returns the end of the child's log: whole lines, at most limit bytes.
 func (p *Process) LogTail(limit int) string {
 	log, err := os.ReadFile(p.spec.LogFile)
 	if err != nil {

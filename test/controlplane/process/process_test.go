@@ -17,8 +17,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// helperVariable makes the test binary a child that ties itself to its parent, and starts a child of its own, which does
-// nothing to be tied.
+// helperVariable makes the test binary a child that ties itself to its parent, and that starts its own child, which
+// does not tie itself.
 const helperVariable = "PROCESS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -38,11 +38,11 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// A child dies with its parent, tied by the parent or by itself.
+// A child dies with its parent, whether the parent tied it or it tied itself.
 func TestChildDiesWithItsParent(t *testing.T) {
 	parent := exec.Command("/bin/sh", "-c", `"$0"; exit`, os.Args[0])
 	parent.Env = append(os.Environ(), helperVariable+"=1")
-	// Not StdoutPipe: it would wait for the child to close it, too.
+	// Not StdoutPipe: it would also wait until the grandchild closes it.
 	reader, writer, err := os.Pipe()
 	controlplanetest.Must(t, err)
 	defer reader.Close()
@@ -63,7 +63,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 
 	controlplanetest.Must(t, parent.Process.Kill())
 	_ = parent.Wait()
-	poll := []unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}} // readable once the process has ended
+	poll := []unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}} // readable after the process has ended
 	if count, err := unix.Poll(poll, 10_000); err != nil || count != 1 {
 		t.Errorf("the child survives: %v", err)
 	}

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// The ports of programs are below those that Linux gives to connections, one of which would else take a port between the
-	// moment in which it is found to be free and that in which its program listens, or while its program is stopped.
+	// Ports of programs are below Linux's ephemeral ports. Otherwise a connection could take a port after it was found
+	// to be free and before its program listens, or while its program is stopped.
 	firstPort, portCount = 10240, 32768 - 10240
-	// stride is how many ports are between those with which two processes begin that were started one after the other.
-	// It is a prime, so that no two processes begin with the same one soon.
+	// stride is the difference between the first ports of two processes that are started one after the other. It is a
+	// prime, so that processes rarely start with the same port.
 	stride = 61
 )
 
 var taken atomic.Int64
 
-// FreePort finds a port of 127.0.0.1 that is free for UDP and TCP, and that no other call of this process got.
+// FreePort returns a port of 127.0.0.1 that is free for UDP and TCP, and that no other call in this process has returned.
 func FreePort() (netip.AddrPort, error) {
 	var err error
 	for range portCount {
@@ -51,8 +51,8 @@ func isFree(address string) error {
 	return packets.Close()
 }
 
-// Lock takes the lock of an existing file or directory (flock(2)). The kernel releases it when its holder dies. While
-// another holder has the lock, Lock waits, or fails if wait is false.
+// Lock locks an existing file or directory (flock(2)). The kernel releases the lock when its holder dies. While another
+// holder has the lock, Lock waits, or returns an error if wait is false.
 func Lock(path string, wait bool) (unlock func(), err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -72,13 +72,13 @@ func Lock(path string, wait bool) (unlock func(), err error) {
 	return func() { file.Close() }, nil
 }
 
-// scratch begins the names of the directories of Scratch. All of them are locked, but for those whose process has ended.
+// scratch is the prefix of Scratch's directories. All of them are locked, except those of processes that have ended.
 const scratch = "clusterset-dns-plane-"
 
-// Scratch makes a temporary directory that only the user can open, with a name that contains name. It removes the
+// Scratch creates a temporary directory that only the user can open, with a name that contains name. It removes the
 // directories of ended processes, except those that it cannot open or remove, such as another user's.
 func Scratch(name string) (path string, remove func() error, err error) {
-	// Another process must not remove the directory before it is locked.
+	// Until the directory is locked, another process must not remove it.
 	unlock, err := Lock(os.TempDir(), true)
 	if err != nil {
 		return "", nil, err

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawner is the thread that forks all children. It never ends: the goroutine
-// that owns it is locked to it and waits for the next call.
+// spawner is the thread that forks all children. It never ends: its goroutine is locked to it and waits for the next
+// call.
 var spawner = sync.OnceValue(func() chan<- func() {
 	calls := make(chan func())
 	go func() {
@@ -34,8 +34,8 @@ func onSpawner(f func() error) error {
 	return <-result
 }
 
-// StartTied is cmd.Start for a child that the kernel kills when this process
-// dies. It sets cmd.SysProcAttr where that is nil, and Setpgid and Pdeathsig in it.
+// StartTied is like cmd.Start, but the kernel kills the child when this process dies. It sets Setpgid and Pdeathsig in
+// cmd.SysProcAttr, which may be nil.
 func StartTied(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -45,8 +45,7 @@ func StartTied(cmd *exec.Cmd) error {
 	return onSpawner(cmd.Start)
 }
 
-// Output runs a tied child to its end, and returns what it wrote to standard output. An error quotes what it wrote to standard
-// error.
+// Output runs a tied child until it ends, and returns its standard output. An error quotes its standard error.
 func Output(cmd *exec.Cmd) (string, error) {
 	var output, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &problems
@@ -60,11 +59,11 @@ func Output(cmd *exec.Cmd) (string, error) {
 	return output.String(), err
 }
 
-// TieToParent makes the kernel kill this process when its parent dies: a killed `go test` takes its test binary along,
-// a killed make its program. Call it first thing in main: a parent that died before the call is not noticed.
+// TieToParent makes the kernel kill this process when its parent dies: killing `go test` kills its test binary, and
+// killing make its program. Call it first in main, because it does not detect a parent that has already died.
 func TieToParent() error {
 	parent := os.Getppid()
-	// Each thread has a parent death signal of its own, so it is set on the thread that lives as long as the process.
+	// The parent death signal belongs to a thread, so it is set on the thread that lives as long as the process.
 	err := onSpawner(func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) })
 	if err != nil {
 		return fmt.Errorf("tie to the parent process: %w", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programs builds the programs of this module that tests start, once for all packages of tests.
+// Package programs builds the programs of this module for tests, once for all packages of tests.
 package programs
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// Build builds programs as they are shipped, static and without the race detector; but CoreDNS has the tag bed, see
-// cmd/coredns. Each is given by its folder in the module, such as cmd/coredns. It returns what BuildIn does.
+// Build builds programs as they are released, static and without the race detector, except that CoreDNS has the tag
+// bed, see cmd/coredns. folders are folders of the module, such as cmd/coredns. It returns the result of BuildIn.
 func Build(ctx context.Context, folders ...string) (string, error) {
 	args := []string{"-tags=bed", "-ldflags=-s -w"}
 	for _, folder := range folders {
@@ -24,16 +24,16 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	return BuildIn(ctx, ".", nil, args...)
 }
 
-// Folder is where programs are built: bin/tests of the checkout that the working directory is in. All tests have the same one,
-// so that a program which is up to date is not linked again, and nobody else writes into it.
+// Folder returns the folder of built programs: bin/tests in the checkout of the working directory. All tests use the
+// same folder, so that a program that is up to date is not linked again, and nothing else writes into it.
 func Folder() (string, error) {
 	root, err := Checkout()
 	return filepath.Join(root, "bin", "tests"), err
 }
 
-// BuildIn builds programs of a module of the checkout, given by its folder, with flags of go build before them and variables
-// of its environment. Each is called like the last part of its folder. It returns Folder. A build ends with the process that
-// asked for it.
+// BuildIn builds programs of a module, by its folder in the checkout, with additional environment variables. args are
+// flags of go build and the folders of the programs; a program has the last element of its folder as its name. It
+// returns Folder. If the calling process ends, so does the build.
 func BuildIn(ctx context.Context, module string, environment []string, args ...string) (string, error) {
 	bin, err := Folder()
 	if err != nil {
@@ -52,15 +52,15 @@ func BuildIn(ctx context.Context, module string, environment []string, args ...s
 	return bin, err
 }
 
-// Go runs the Go toolchain in a module of the checkout, given by its folder, without C and with more variables in its
-// environment. It returns what that writes to standard output.
+// Go runs the Go toolchain in a module, by its folder in the checkout, without cgo and with additional environment
+// variables. It returns the standard output.
 func Go(ctx context.Context, module string, environment []string, args ...string) (string, error) {
 	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
 	command := exec.CommandContext(ctx, "go", args...)
-	// A toolchain that collects garbage as rarely as tests do is slower.
+	// The GOGC of tests would make the toolchain slower.
 	command.Dir, command.Env = filepath.Join(root, module), append(append(os.Environ(), "CGO_ENABLED=0", "GOGC="), environment...)
 	output, err := process.Output(command)
 	if err != nil {
@@ -69,7 +69,7 @@ func Go(ctx context.Context, module string, environment []string, args ...string
 	return strings.TrimSpace(output), nil
 }
 
-// Checkout is the folder of the go.work that the working directory belongs to.
+// Checkout returns the folder of the go.work for the working directory.
 func Checkout() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

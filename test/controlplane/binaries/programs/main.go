@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command programs is all programs of the test bed in one: it runs the one whose name it is called by. They share most
-// of their packages, and so are linked once.
+// Command programs contains all programs of the test bed: it runs the program by whose name it is called. Linking them
+// once is faster, because they share most packages.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl has it
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // as in kubectl
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"
@@ -25,7 +25,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// Each does what the main function of its program does.
+// Each case does the same as the main function of its program.
 func main() {
 	switch name := filepath.Base(os.Args[0]); name {
 	case "etcd":

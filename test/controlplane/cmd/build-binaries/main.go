@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build-binaries builds the programs of the test bed, unless the cache of the Go toolchain has them.
+// Command build-binaries builds the programs of the test bed unless they are in the cache of the Go toolchain.
 package main
 
 import (
