@@ -1,19 +1,19 @@
-# clusterset-dns: `make help` lists what there is.
+# clusterset-dns: `make help` lists the targets.
 
 MODULE   := github.com/clusterset-dns/clusterset-dns
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 BIN      := bin
 
-# What checks and tests the project is built once, into a cache outside of the checkout.
+# Tools that check and test the project are built once, into a cache outside of the checkout.
 CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clusterset-dns
 TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | cksum | cut -d' ' -f1)
 
-# A tool with a module of its own in test/tools; $(call pinned,helm) builds it, into the cache of the Go toolchain, and is its path.
+# $(call pinned,helm) builds a tool that a module in test/tools pins, into the cache of the Go toolchain, and returns its path.
 pinned    = $$(cd test/tools/$(1) && GOWORK=off GOFLAGS=-tags=remove_all_sd go tool -n $(1))
 
-# Whatever a target starts ends with make, even where make is killed: the kernel kills the shell of a recipe when
-# make dies, and what runs in it when the shell dies. Only Linux has setpriv; elsewhere, `make build` works without.
+# Everything that a target starts ends with make, even if make is killed: the kernel kills the shell of a recipe when make
+# dies, and the shell's children when the shell dies. Only Linux has setpriv; elsewhere, `make build` works without it.
 .SHELLFLAGS := -ec
 SETPRIV  := $(shell command -v setpriv)
 ifneq ($(SETPRIV),)
@@ -22,7 +22,7 @@ SHELL    := $(SETPRIV)
 .SHELLFLAGS := --pdeathsig KILL /bin/sh -ec
 endif
 
-# Where the checkout is makes no difference to what is compiled. The flags are the same everywhere, so that nothing is compiled twice.
+# -trimpath makes builds independent of the checkout's path. All targets use the same flags, so nothing is compiled twice.
 export CGO_ENABLED ?= 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
@@ -53,8 +53,8 @@ build: ## Build the two programs and kubectl-clusterset, static, into bin/.
 
 ##@ Check
 
-# Two tiers. The first is for every change, and compiles neither Kubernetes nor all of CoreDNS's plugins. Everything in it has the flags of
-# `make build`, so that no package is compiled twice. The second has the race detector, for which everything is compiled once more.
+# The first of two tiers is for every change. It compiles neither Kubernetes nor all CoreDNS plugins, and shares packages
+# with `make build` by using its flags. The second uses the race detector, for which everything is compiled again.
 .PHONY: test
 test: ## Run what every change needs: format, unit tests, simulation, vet.
 	@test -z "$$(git ls-files '*.go' | xargs gofmt -l)" || { git ls-files '*.go' | xargs gofmt -l; exit 1; }
@@ -69,32 +69,31 @@ test-all: test ## Run everything else, too: what a release needs.
 	@$(BOUND) $(MAKE) --no-print-directory test-kubeproxy test-race test-release lint mutate
 	@$(BOUND) $(MAKE) --no-print-directory fuzz FUZZTIME=1m
 
-# Nobody debugs what is linked: without DWARF and symbols that takes half the time. Vet has its own target.
+# Test binaries need no debugger: linking without DWARF and symbols takes half the time. Vet has its own target.
 GO_TEST  := go test -vet=off '-ldflags=-s -w'
 GO_RACE  := CGO_ENABLED=1 $(BOUND) $(GO_TEST) -race
 
-# No result of a package that reads files outside of its module is taken from the cache.
-
-# The package that takes all of CoreDNS's plugins in is tested with the images, for which they are compiled: they are 690 packages more. The
-# packages of FIRST depend on little, so that the first result comes early.
+# The package with all of CoreDNS's plugins is tested with the images, for which it is compiled anyway: it has 690 more
+# packages. The packages of FIRST have few dependencies, so their results come early.
 FULL     := ./cmd/coredns
 FIRST    := $(addprefix ./controller/,limits liveness) ./plugin/multicluster/record
 slim      = $$(go list ./... ./test/... | grep -vxF "$$(go list $(FULL))")
 units     = $(FIRST) $$(echo $(slim) | tr ' ' '\n' | grep -v '^$(MODULE)/test')
 
+# Tests that read files outside of their module are never cached (-count=1).
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	@echo '== unit tests'
 	@$(BOUND) $(GO_TEST) $(units)
 	@$(BOUND) $(GO_TEST) -count=1 ./test/conventions ./test/mutation ./test/demo
 
-# Memory is not short, and collecting garbage takes time.
+# There is enough memory to collect garbage less often.
 .PHONY: test-sim
 test-sim: ## Run the simulation: scenarios, and 100 random schedules.
 	@echo '== simulation'
 	@$(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -timeout 45m ./test/sim/...
 
-# It reads what the tests have compiled: `make lint` vets the test beds, too.
+# It uses the packages that the tests have compiled. `make lint` vets the test beds, too.
 .PHONY: vet
 vet: ## Vet the product and the tests of the first tier.
 	@echo '== vet'
@@ -111,7 +110,7 @@ test-race: test-race-unit ## Run them and the simulation under the race detector
 	@$(GO_RACE) -exec "env GOGC=400" -timeout 45m ./test/sim ./test/sim/apiserver/... ./test/sim/network
 	@$(GO_RACE) -timeout 45m ./test/sim/schedule -seeds=20
 
-# What the simulation trusts, on a real etcd and kube-apiserver: rights, versions of the CRDs, conflicts, watches, a partition, leader election.
+# The simulation's assumptions on real API servers: rights, CRD versions, conflicts, watches, a partition, leader election.
 CONTRACT := Contract|EveryCallIsAllowed|Rights
 
 .PHONY: test-contract
@@ -119,9 +118,9 @@ test-contract: bed ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller ./test/deploy
 
-# Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
-# work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
-# memory is not short.
+# The slowest packages start first, so that none runs alone at the end, and packages that mostly wait run next to busy
+# ones. Go does not track the programs that these tests start, so results are never cached. Garbage collections are slow
+# under the race detector, and there is enough memory.
 LONGEST  := $(addprefix ./test/,datapath interop deploy controller bench)
 
 .PHONY: test-bed
@@ -130,7 +129,7 @@ test-bed: bed tools ## Run the tests on real control planes, but for the scenari
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test((Contract)?Scenarios|NetworksIPTables)$$' \
 	  $(LONGEST) $$(go list ./test/... | grep -vE '/test/(quickstart|conventions|demo)$$|/test/sim')
 
-# Alone, since their clocks are six times as fast.
+# These run alone, because their clocks are six times as fast.
 .PHONY: test-scenarios
 test-scenarios: bed ## Run all scenarios on real control planes, which takes 10 minutes.
 	@echo '== scenarios on real control planes'
@@ -168,12 +167,12 @@ test-argo: bed ## Roll out in one of two clusters by steps of Argo Rollouts, who
 	@cd $(CACHE)/argo && GOWORK=off $(BOUND) go build -buildvcs=false -ldflags='-s -w' ./cmd/rollouts-controller
 	@ARGO_ROLLOUTS=$(CACHE)/argo $(BOUND) $(GO_TEST) -tags argo -count=1 -v -timeout 15m -run '^TestArgoRollouts$$' ./test/deploy
 
-# Apart from the others: the stores are Debian's, and each takes minutes.
+# Separate, because the stores are Debian packages, and each takes minutes.
 .PHONY: test-stateful
 test-stateful: bed ## Break clusters under databases and queues that know each other by name; STORE=redis for one of them.
 	@$(GO_RACE) -tags stateful -count=1 -v -timeout 45m -run '^TestStateful$$$(if $(STORE),/^$(STORE)$$)' ./test/datapath
 
-# Modules of their own are vetted with the flags of their tests, so that nothing is compiled twice.
+# Separate modules are vetted with the flags of their tests, so that nothing is compiled twice.
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart, the alerts and the workflows.
 	@echo '== lint'
@@ -268,7 +267,7 @@ conformance: ## Run the conformance suite of the MCS API on the clusters of CONT
 
 ##@ Parts
 
-# A release and the manifests need one of them.
+# A release and the manifests need one of these.
 PINNED := helm helm3 promtool actionlint
 release manifest: PINNED := helm
 
