@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers runs the plugin's watch and index without a DNS server around them, and asks for names.
+// Package answers runs the plugin's watch and index without a DNS server, and answers queries from them.
 package answers
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// A DNS knows the names of one cluster.
+// A DNS answers for the names of one cluster.
 type DNS struct {
 	source *watch.Source
 	stop   func()
 }
 
-// Start returns a DNS that reads the cluster of a config. The caller stops it.
+// Start returns a DNS that reads the cluster of the configuration. The caller must call Stop.
 func Start(config *rest.Config) (*DNS, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	source, err := watch.New(ctx, config, watch.Options{}, &record.Config{Zones: []string{recordtest.Zone}, TTL: 5})
@@ -35,11 +35,11 @@ func Start(config *rest.Config) (*DNS, error) {
 	return &DNS{source, stop}, nil
 }
 
-// Stop ends it.
+// Stop ends the watch.
 func (d *DNS) Stop() { d.stop() }
 
-// Ask returns the response code to a question for the A records of a service,
-// and the addresses of the answer in no order.
+// Ask returns the response code for a query for the A records of a service, and the addresses in the answer in no
+// particular order.
 func (d *DNS) Ask(service, namespace string) (rcode int, addresses []netip.Addr) {
 	rcode, records := d.ask(service, namespace, dns.TypeA)
 	for _, record := range records {
@@ -64,8 +64,8 @@ func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records [
 	return dns.RcodeSuccess, answer.Answer
 }
 
-// SRV returns the SRV records of a service as text, sorted: for each the priority, the weight, and the host and cluster
-// of the target.
+// SRV returns the SRV records of a service as sorted text: for each record the priority, the weight, and the host and
+// cluster of the target.
 func (d *DNS) SRV(service, namespace string) string {
 	rcode, records := d.ask(service, namespace, dns.TypeSRV)
 	if rcode != dns.RcodeSuccess {
@@ -82,7 +82,7 @@ func (d *DNS) SRV(service, namespace string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Text is what Ask returns as text: the addresses, sorted as texts, NODATA if there is none, or the response code.
+// Text returns the result of Ask as text: the sorted addresses, NODATA if there are none, or the response code.
 func (d *DNS) Text(service, namespace string) string {
 	rcode, addresses := d.Ask(service, namespace)
 	switch {

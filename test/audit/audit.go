@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit compares what programs call, as API servers write it down, with the rights that they have.
+// Package audit compares the calls of programs, from the audit logs of API servers, with their rights.
 package audit
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// logFile is in the cluster's directory, the working directory of its programs.
+// logFile is in the cluster's directory, which is the working directory of its programs.
 const logFile = "audit.log"
 
-// Args are the arguments of an API server that writes down every call of a service account of this project. The working
-// directory is that of another package in test.
+// Args returns the arguments of an API server that logs every call of a service account of this project. The working
+// directory must be the folder of another package in test.
 func Args() []string {
 	policy, err := filepath.Abs("../audit/policy.yaml")
 	if err != nil {
-		panic(err) // there is no working directory
+		panic(err) // the working directory does not exist
 	}
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + logFile, "--audit-log-mode=blocking"}
 }
@@ -48,7 +48,7 @@ func newCall(verb, group, resource string) Call {
 	return Call(verb + " " + resource)
 }
 
-// An event is what the audit log has of a call.
+// An event is a call in the audit log.
 type event struct {
 	Verb, RequestURI string
 	User             struct{ Username string }
@@ -61,13 +61,13 @@ func (e event) call() Call {
 		strings.TrimSuffix(e.ObjectRef.Resource+":"+e.ObjectRef.Subresource, ":"))
 }
 
-// A Log is the calls from a moment on.
+// A Log has the calls of a cluster since Of was called.
 type Log struct {
 	cluster *controlplane.Cluster
 	from    int
 }
 
-// Of is the log of a cluster that runs with Args, from now on.
+// Of returns the log, from now on, of a cluster that was started with Args.
 func Of(t testing.TB, cluster *controlplane.Cluster) Log {
 	return Log{cluster, len(read(t, cluster))}
 }
@@ -80,13 +80,13 @@ func read(t testing.TB, cluster *controlplane.Cluster) []byte {
 	return text
 }
 
-// events are the calls for objects.
+// events returns the calls for objects.
 func (l Log) events(t testing.TB) []event {
 	t.Helper()
 	var events []event
 	for line := range bytes.Lines(read(t, l.cluster)[l.from:]) {
 		var e event
-		if err := json.Unmarshal(line, &e); err != nil && bytes.HasSuffix(line, []byte("\n")) { // else it is being written
+		if err := json.Unmarshal(line, &e); err != nil && bytes.HasSuffix(line, []byte("\n")) { // else incomplete
 			t.Fatalf("%v in\n%s", err, line)
 		}
 		if e.ObjectRef.Resource != "" {
@@ -96,13 +96,13 @@ func (l Log) events(t testing.TB) []event {
 	return events
 }
 
-// Has reports whether a call was made.
+// Has reports whether the call was made.
 func (l Log) Has(t testing.TB, call Call) bool {
 	return slices.ContainsFunc(l.events(t), func(e event) bool { return e.call() == call })
 }
 
-// Compare returns what is wrong: each call that was refused, and each right of the roles in the YAML stream that was
-// used nowhere and is not in unused, which says why it is there, by role and call.
+// Compare returns the problems: each call that was refused, and each right of the roles in a YAML stream that no call
+// used and that is not in unused, which has the reasons for unused rights by role and call.
 func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs ...Log) (problems []string) {
 	tell := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	used := map[string]map[Call]bool{}
@@ -123,7 +123,7 @@ func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs
 			if used[name][right] || unused[name][right] != "" {
 				continue
 			}
-			// A watch lists, too; older API servers have to be asked for a list.
+			// A watch can stream the list, but older API servers need a separate list.
 			if resource, ok := strings.CutPrefix(string(right), "list "); !ok || !used[name][Call("watch "+resource)] {
 				tell("%s may %s, and never did", name, right)
 			}
@@ -135,7 +135,7 @@ func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs
 	return problems
 }
 
-// granted are the rights of the roles in a YAML stream, by the name of the role.
+// granted returns the rights of the roles in a YAML stream, by the name of the role.
 func granted(t testing.TB, text string) map[string]map[Call]bool {
 	rights := map[string]map[Call]bool{}
 	objects, err := clusterset.Objects([]byte(text))

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
-// Calls reads one line for each resource and place: verbs, separated by commas, the resource as in a Call, and where: a
-// namespace, a namespace and a name, a name alone (/name), or nothing, which is all namespaces.
+// Calls parses lines with comma-separated verbs, a resource as in a Call, and a place: a namespace, a namespace and a
+// name, only a name (/name), or nothing for all namespaces.
 //
 //	get,list coordination.k8s.io/leases clusterset-dns/clusterset-dns-heartbeat
 //	update multicluster.x-k8s.io/serviceimports:status
@@ -36,10 +36,10 @@ func Calls(t testing.TB, text string) (calls []Call) {
 	return calls
 }
 
-// A User is somebody whom the API server is told about by an administrator.
+// A User is a user that an administrator impersonates.
 type User = rest.ImpersonationConfig
 
-// Allowed asks the API server whether a user may make a call of Calls.
+// Allowed reports whether the API server allows a user to make a call in the form of Calls.
 func Allowed(ctx context.Context, cluster *controlplane.Cluster, who User, c Call) (bool, error) {
 	fields := append(strings.Fields(string(c)), "")
 	attributes := &authorizationv1.ResourceAttributes{Verb: fields[0], Resource: fields[1]}
@@ -58,7 +58,7 @@ func Allowed(ctx context.Context, cluster *controlplane.Cluster, who User, c Cal
 	return review.Status.Allowed, nil
 }
 
-// Account is the user that a service account is.
+// Account returns the user of a service account.
 func Account(namespace, name string) User {
 	return User{
 		UserName: "system:serviceaccount:" + namespace + ":" + name,

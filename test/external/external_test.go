@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package external compiles the plugin into a CoreDNS as others build it: from CoreDNS's source, by plugin.cfg.
+// Package external compiles the plugin into a CoreDNS from CoreDNS's source with plugin.cfg, as other distributions do.
 package external
 
 import (
@@ -26,7 +26,7 @@ var must = controlplanetest.Must
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// run runs a command of a shell in a folder, and returns what it prints.
+// run runs a shell command in a folder, and returns its standard output.
 func run(t *testing.T, folder, line string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "sh", "-ec", line)
@@ -39,10 +39,10 @@ func run(t *testing.T, folder, line string) string {
 	return strings.TrimSpace(output)
 }
 
-// TestThePluginInAnotherCoreDNS builds a CoreDNS from its own source as documented.
+// TestThePluginInAnotherCoreDNS builds a CoreDNS from source as documented.
 func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	source, version, _ := strings.Cut(run(t, root, "go list -m -f '{{.Dir}} {{.Version}}' "+coredns), " ")
-	// What fetches the source comes before, and what needs a container after.
+	// The steps before stage download the source; the steps after it need a container.
 	clone, stage, _ := strings.Cut(controlplanetest.Documented(t, "operate/install.md", "RUN setcap "), "WORKDIR /coredns\n")
 	stage, _, _ = strings.Cut(stage, "RUN setcap ")
 	if !strings.Contains(clone, " --branch "+version+" ") {
@@ -74,7 +74,7 @@ func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	}
 }
 
-// requirements is a go.mod without the lines that name our module.
+// requirements returns a go.mod without the lines that name our module.
 func requirements(t *testing.T, folder string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interop asks CoreDNS, with the plugin multicluster and with its stock plugin, for what implementations of the
-// Multi-Cluster Services API write.
+// Package interop queries CoreDNS, with the plugin multicluster and with its stock plugin, for the objects of
+// implementations of the Multi-Cluster Services API.
 package interop
 
 import (
@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// systems are the folders here: what the specification says, and others in the order of the document.
+// systems are the folders here: the specification, and implementations in the order of the document.
 var systems = []string{
 	"specification", "mcs-api", "cilium", "submariner", "karmada", "aws-cloud-map", "gke", "antrea", "ack-one", "azure-fleet", "linkerd",
 }
@@ -34,17 +34,17 @@ var systems = []string{
 const sentinel = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: last, namespace: default}\n" +
 	"spec: {type: ClusterSetIP, ips: [10.43.255.1], ports: [{name: http, port: 80}]}\n"
 
-// TestInterop asks for the names in SYSTEM/answers.txt, with the objects that an implementation writes into an
-// importing cluster. The lines of these files:
+// TestInterop queries the names in SYSTEM/answers.txt with the objects that an implementation writes into an importing
+// cluster. These files have the lines:
 //
 //	corefile: OPTION                                   from here on, our plugin has this option
 //	COLUMN | NAME.NAMESPACE TYPE | OURS | STOCK | NOTE  a query; names lack .svc.clusterset.local., SRV priority and weight
 //	delete: RESOURCE.VERSION.GROUP NAMESPACE/NAME...    objects to delete
 //
-// The answer of the stock server is = where it is that of ours. docs/interop.md tells the differences.
+// OURS has the answer of our plugin; in STOCK, = means the same answer. docs/interop.md explains the differences.
 //
-// It has what the specification is about, and what all other implementations write, in one cluster, and CoreDNS of
-// ours and the stock one beside it.
+// One cluster has the objects of the specification and of all implementations. Our CoreDNS and the stock one run next
+// to it.
 func TestInterop(t *testing.T) {
 	plane := controlplanetest.Start(t, controlplane.Options{
 		Name:         "interop",
@@ -52,7 +52,7 @@ func TestInterop(t *testing.T) {
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.43.0.0/16"), netip.MustParsePrefix("fd00:43::/112")},
 	})[0]
 	stock := serve(t, plane, "kubernetes", "multicluster clusterset.local")
-	// The API of GKE is not there yet, and harms nothing.
+	// The API of GKE does not exist yet, which must not affect the other group.
 	early := serve(t, plane, "multicluster", "groups multicluster.x-k8s.io net.gke.io")
 	apply(t, plane, "gke/crd.yaml")
 	for _, system := range systems {
@@ -60,7 +60,7 @@ func TestInterop(t *testing.T) {
 	}
 	must(t, clusterset.Apply(t.Context(), plane, []byte(sentinel)))
 	early.until(t, "last.default A", "10.43.255.1")
-	early.until(t, "web.gke A", "10.43.6.1") // once it is, nothing has to be told
+	early.until(t, "web.gke A", "10.43.6.1") // no restart is needed once it exists
 
 	stock.until(t, "last.default A", "10.43.255.1")
 	ours := map[string]server{}
@@ -104,7 +104,7 @@ func TestInterop(t *testing.T) {
 // A server is the address of a CoreDNS.
 type server string
 
-// serve starts a CoreDNS beside a cluster, with a plugin and an option of it, that ends with the test.
+// serve starts a CoreDNS next to a cluster, with a plugin and one of its options, until the test ends.
 func serve(t *testing.T, plane *controlplane.Cluster, plugin, option string) server {
 	return server(controlplanetest.RunCoreDNS(t, plane, fmt.Sprintf(`clusterset.local:PORT {
     bind 127.0.0.1
@@ -116,14 +116,14 @@ func serve(t *testing.T, plane *controlplane.Cluster, plugin, option string) ser
 `, plugin, plane.AdminKubeconfig(), option)))
 }
 
-// until waits for an answer to a question of the form "NAME.NAMESPACE TYPE".
+// until waits for an answer to a query of the form "NAME.NAMESPACE TYPE".
 func (s server) until(t *testing.T, question, want string) {
 	name, kind, _ := strings.Cut(question, " ")
 	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
 		answer, err := cluster.DNSAt(string(s)).Ask(ctx, name+".svc.clusterset.local.", kind)
 		got := strings.ReplaceAll(priorityAndWeight.ReplaceAllString(answer.Text(), "$1"), ".svc.clusterset.local.", "")
 		switch {
-		case err != nil: // the stock server cannot pack a name with an empty label
+		case err != nil: // the stock server fails to pack a name with an empty label
 			got = "no reply"
 		case got == "no records":
 			got = "NODATA"
@@ -135,7 +135,7 @@ func (s server) until(t *testing.T, question, want string) {
 	})
 }
 
-// priorityAndWeight begin the data of an SRV record. The specification leaves them open.
+// priorityAndWeight matches the beginning of an SRV record's data, which the specification leaves open.
 var priorityAndWeight = regexp.MustCompile(`\b0 \d+ (\d+ [a-z0-9-]+\.)`)
 
 var must = controlplanetest.Must
@@ -146,7 +146,7 @@ func apply(t *testing.T, plane *controlplane.Cluster, path string) {
 	must(t, clusterset.Apply(t.Context(), plane, text)) // an error names the object
 }
 
-// remove deletes objects: a resource with its version and group, and for each NAMESPACE/NAME.
+// remove deletes objects: a resource with its version and group, and NAMESPACE/NAME of each object.
 func remove(t *testing.T, plane *controlplane.Cluster, words []string) {
 	resource, _ := schema.ParseResourceArg(words[0])
 	for _, object := range words[1:] {

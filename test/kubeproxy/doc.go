@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeproxy holds what the controller merges against kube-proxy's own
-// code: the endpoints that it chooses on a node for the slices of a merge.
+// Package kubeproxy tests results of the controller's merge with kube-proxy's own code: the endpoints that kube-proxy
+// chooses on a node from the merged slices.
 //
-// It is a module of its own, so that Kubernetes' requirements never become the product's.
+// It is a separate module, so that Kubernetes' requirements never become requirements of the product.
 package kubeproxy

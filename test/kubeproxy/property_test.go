@@ -25,7 +25,7 @@ import (
 )
 
 // TestNeverABlackHole checks in random clustersets what kube-proxy chooses on each node: the nearest ready endpoints,
-// all where there are none near, and nothing only where nothing serves.
+// any if there are none near, and none only if no endpoint is serving.
 func TestNeverABlackHole(t *testing.T) {
 	t.Parallel()
 	const cases, parts = 8000, 4
@@ -41,8 +41,8 @@ func TestNeverABlackHole(t *testing.T) {
 
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// randomView has up to four slices of two ports and two families. The second number of its addresses is that of the
-// cluster, by age.
+// randomView returns a view with up to four slices of two ports and two families. The second byte of its addresses is
+// the number of the cluster, by age.
 func randomView(r *rand.Rand, cluster string, created int) *export.View {
 	view := exporttest.View(cluster, created, "p80:80/TCP p81:81/TCP", "", exporttest.Families(families...))
 	view.Slices = nil
@@ -56,7 +56,7 @@ func randomView(r *rand.Rand, cluster string, created int) *export.View {
 			slice.Targets = append(slice.Targets, export.Target{Protocol: corev1.ProtocolTCP, Number: number, Port: number})
 		}
 		for j := range r.IntN(5) {
-			state := r.IntN(5) // 0 does not serve, 1 serves and terminates, the others are ready
+			state := r.IntN(5) // 0: not serving; 1: serving and terminating; else ready
 			endpoint := discoveryv1.Endpoint{
 				Addresses:  []string{fmt.Sprintf(address, created, i+1, j+1)},
 				Conditions: export.Conditions(state > 1, state > 0, state == 1),
@@ -101,7 +101,7 @@ func checkChoices(t *testing.T, seed uint64) {
 			asked == "" && east.Spec.TrafficDistribution == "" && operator == placement.PreferCluster),
 	}
 
-	// Also a node that the controller has not seen yet.
+	// Including a node that the controller has not seen yet.
 	zones := append([]string{"z"}, nodes.Zones...)
 	if nodes.SomeWithoutZone || len(nodes.Zones) == 0 {
 		zones = append(zones, "")
@@ -117,7 +117,7 @@ func checkChoices(t *testing.T, seed uint64) {
 	}
 }
 
-// An endpoint is one that serves a port.
+// An endpoint is an endpoint that serves a port.
 type endpoint struct {
 	address, zone, node string
 	own                 bool
@@ -153,11 +153,11 @@ func those(all []endpoint, match func(endpoint) bool) []string {
 	return addresses
 }
 
-// preference is what clients of a service use first.
+// preference is the set of endpoints that clients of a service use first.
 type preference struct{ Node, Zone, Cluster bool }
 
-// checkChoice compares a choice with the preference. known tells that the node's zone is one of ours, drained that the
-// own endpoints are demoted where they can be.
+// checkChoice compares a choice with the preference. known: the controller knows the node's zone. drained: the local
+// endpoints are demoted if possible.
 func checkChoice(t *testing.T, name string, preference preference, at node, known, drained bool,
 	all []endpoint, got []string,
 ) {
@@ -175,7 +175,7 @@ func checkChoice(t *testing.T, name string, preference preference, at node, know
 		return
 	}
 	if drained && preference.Zone {
-		return // which zones have none depends on the drain
+		return // the zones without endpoints depend on the drain
 	}
 	own := those(all, func(e endpoint) bool { return e.ready && e.own })
 	inZone := those(all, func(e endpoint) bool { return e.ready && e.zone == at.zone && at.zone != "" })
@@ -186,7 +186,7 @@ func checkChoice(t *testing.T, name string, preference preference, at node, know
 	case preference.Node && len(here) > 0:
 		want = here
 	case preference.Cluster && preference.Zone && known && len(ownInZone) > 0:
-		// Others of the cluster may be hinted for the zone, because of another port that has nothing there.
+		// Other endpoints of the cluster may be hinted for the zone because of another port without endpoints in it.
 		for _, address := range got {
 			if !slices.Contains(own, address) {
 				t.Errorf("%s: %s is of another cluster", name, address)
@@ -209,19 +209,19 @@ func checkChoice(t *testing.T, name string, preference preference, at node, know
 	}
 }
 
-// A node is one of this cluster, with its zone, empty where it has none.
+// A node is a node of this cluster with its zone, empty if it has none.
 type node struct{ name, zone string }
 
-// A port is what kube-proxy decides for: a port of the Service in one family.
+// A port is a port of the Service in one family, for which kube-proxy makes a choice.
 type port struct {
 	number int32
 	family corev1.IPFamily
 }
 
-// families are those of all Services.
+// families are the families of all Services.
 var families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 
-// merged is what east makes of the contributions, at rest.
+// merged returns the stable result of merging the contributions in east.
 func merged(t testing.TB, zones placement.Nodes, operator string, contributions []merge.Contribution) merge.Result {
 	t.Helper()
 	web := exporttest.Web
@@ -241,8 +241,8 @@ func merged(t testing.TB, zones placement.Nodes, operator string, contributions 
 	return result
 }
 
-// chosen is what the kube-proxy of a node chooses for each port: the sorted
-// addresses that a connection from there may go to.
+// chosen returns the choice of a node's kube-proxy for each port: the sorted addresses to which a connection from the
+// node may go.
 func chosen(t testing.TB, at node, result merge.Result) map[port][]string {
 	t.Helper()
 	labels := map[string]string{}

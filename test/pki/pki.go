@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes certificates of servers in tests, tokens, and kubeconfigs for them.
+// Package pki creates server certificates, tokens and kubeconfigs for tests.
 package pki
 
 import (
@@ -24,14 +24,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns one with a cluster, a user and a context of a name, with all data inline. The namespace may be empty.
+// Kubeconfig returns a kubeconfig with a cluster, user and context of this name, and inline data. namespace may be empty.
 func Kubeconfig(name, server string, authority []byte, token, namespace string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	Add(config, name, server, authority, token, namespace)
 	return clientcmd.Write(*config)
 }
 
-// Add adds such a cluster, user and context to a kubeconfig, and makes that the current context.
+// Add adds such a cluster, user and context to a kubeconfig, and makes the context the current one.
 func Add(config *clientcmdapi.Config, name, server string, authority []byte, token, namespace string) {
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
@@ -39,10 +39,10 @@ func Add(config *clientcmdapi.Config, name, server string, authority []byte, tok
 	config.CurrentContext = name
 }
 
-// Lifetime is that of tokens in kubeconfigs: longer than any test.
+// Lifetime is the lifetime of tokens in kubeconfigs: longer than any test.
 const Lifetime = 24 * time.Hour
 
-// Token requests a token of a service account, which must exist. Without audiences it is for the API server.
+// Token requests a token for a service account, which must exist. Without audiences, the token is for the API server.
 func Token(ctx context.Context, client kubernetes.Interface, namespace, account string, lifetime time.Duration,
 	audiences ...string,
 ) (string, error) {
@@ -56,8 +56,8 @@ func Token(ctx context.Context, client kubernetes.Interface, namespace, account 
 	return made.Status.Token, nil
 }
 
-// SelfSigned makes a certificate and its private key, both in PEM. The certificate is for a server that has the names
-// and addresses, is its own authority, and is valid at any time from 1990 to 2100.
+// SelfSigned returns a certificate and its private key in PEM. The certificate is for a server with these names and
+// addresses, is its own authority, and is valid from 1990 to 2100.
 func SelfSigned(names []string, addresses ...netip.Addr) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package steps returns the stack of calls in which a test failed, so that no function has to call testing.T.Helper.
+// Package steps returns the call stack of a failure in a test, so that functions need not call testing.T.Helper.
 package steps
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Here returns the lines of package paths below test/ on the stack of the caller, the innermost first, each on a line of its own.
+// Here returns the positions below test/ on the caller's stack, innermost first, one per line.
 func Here() string {
 	callers := make([]uintptr, 64)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
