@@ -17,7 +17,7 @@ const pluginName = "multicluster"
 var log = clog.NewWithPlugin(pluginName)
 
 var (
-	objects  = gauge("objects", "Number of Kubernetes objects that are held.", "resource")
+	objects  = gauge("objects", "Number of Kubernetes objects in the cache.", "resource")
 	services = gauge("services", "Number of services that are served, by type.", "type")
 	skipped  = gauge("skipped", "Number of objects, or parts of them, that are left out, by reason.", "reason")
 	lastSync = gauge("last_sync_timestamp_seconds",
