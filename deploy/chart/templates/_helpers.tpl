@@ -4,7 +4,7 @@ app.kubernetes.io/name: clusterset-dns
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* Labels of every object; (list . "component" more...): those of the values, and more maps of labels, change none of
+{{/* Labels of every object; (list . "component" more...). Labels of the values, and of the maps that follow, do not override
 the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- define "clusterset-dns.labels" -}}
 {{- $root := index . 0 -}}
@@ -34,7 +34,7 @@ the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end -}}
 {{- end }}
 
-{{/* The security context of a container; (list . "CAPABILITY" ...): that of the values, and the capabilities added. */}}
+{{/* The security context of a container; (list . "CAPABILITY" ...): securityContext of the values, with capabilities added. */}}
 {{- define "clusterset-dns.securityContext" -}}
 {{- $root := first . -}}
 {{- $context := deepCopy (default dict $root.Values.securityContext) -}}
@@ -46,7 +46,7 @@ the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- toYaml $context -}}
 {{- end }}
 
-{{/* Where pods run; (list . values component). */}}
+{{/* Scheduling of pods; (list . values component). */}}
 {{- define "clusterset-dns.placement" -}}
 {{- $root := index . 0 -}}
 {{- $values := index . 1 -}}
@@ -81,7 +81,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The patterns of denied namespaces as one regular expression: * and ? are those of path.Match, for names without a slash. */}}
+{{/* The patterns of denied namespaces as one regular expression: * and ? as in path.Match, for names without a slash. */}}
 {{- define "clusterset-dns.deniedExpression" -}}
 {{- $parts := list -}}
 {{- range .Values.deniedNamespaces -}}
@@ -90,7 +90,7 @@ imagePullSecrets:
 ^({{ join "|" $parts }})$
 {{- end }}
 
-{{/* How a Deployment is updated; a DeploymentStrategy of Kubernetes. The type Recreate knows no rollingUpdate. */}}
+{{/* The DeploymentStrategy of a Deployment. The type Recreate permits no rollingUpdate. */}}
 {{- define "clusterset-dns.strategy" -}}
 strategy:
   {{- if eq (default "" .type) "Recreate" }}
