@@ -19,7 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// reasonRefused: the API server rejected the derived Service, for a reason that no condition can have.
+// reasonRefused: the API server rejected the derived Service, with a reason that is invalid in conditions.
 const reasonRefused = "ServiceRefused"
 
 // maxMessage bounds the message of a condition that quotes the API server, in bytes.

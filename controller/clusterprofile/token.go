@@ -14,9 +14,9 @@ import (
 const (
 	// tokenKey is the key of the token in the Secrets of the credential plugin secretreader (KEP-4322).
 	tokenKey = "token"
-	// tokenOfLabel on a Secret in the controller's namespace: id of the member of an inventory that its token is for.
+	// tokenOfLabel on a Secret in the controller's namespace: id of the inventory's member that the token belongs to.
 	tokenOfLabel = "clusterset-dns.github.io/token-of"
-	// serverAnnotation on a Secret in the controller's namespace: the only server to which its token is sent.
+	// serverAnnotation on a Secret in the controller's namespace: the only server to which the token is sent.
 	serverAnnotation = "clusterset-dns.github.io/server"
 )
 

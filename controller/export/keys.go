@@ -46,8 +46,8 @@ const (
 	// AnnotationSnapshot on a published slice or its copy is the snapshot of the export, in the version that this program
 	// writes and reads.
 	AnnotationSnapshot = AnnotationSnapshotPrefix + "v1"
-	// AnnotationAdopt on a ServiceImport of another implementation: "true" takes it over with its IPs, if a cluster exports
-	// the service.
+	// AnnotationAdopt on a ServiceImport of another implementation: "true" makes the controller adopt it with its IPs, if a
+	// cluster exports the service.
 	AnnotationAdopt = Domain + "/adopt"
 	// AnnotationExported on a ServiceImport lists, as JSON, the keys of its labels and annotations that come from
 	// exports. Only these are removed once they are no longer exported.
@@ -55,15 +55,15 @@ const (
 	// AnnotationExpose on a ServiceExport: how clusters of other networks reach the service: NodePort, LoadBalancer, Gateway
 	// or None.
 	AnnotationExpose = Domain + "/expose"
-	// AnnotationNodeAddress on a Node: IP addresses, separated by commas, by which other networks reach it, in place of
-	// those in its status.
+	// AnnotationNodeAddress on a Node: IP addresses, separated by commas, by which other networks reach the node,
+	// instead of the addresses in its status.
 	AnnotationNodeAddress = Domain + "/address"
 	// AnnotationClusters on a ServiceExport: cluster selector of the clusters that the export is for; by default all.
 	AnnotationClusters = Domain + "/clusters"
 	// AnnotationPrefer in spec.exportedAnnotations: endpoints that clients use first: cluster, none, or tiers of clusters.
 	AnnotationPrefer = Domain + "/prefer"
-	// AnnotationWithin in spec.exportedAnnotations: cluster selector of the clusters whose endpoints are used, and those of
-	// no other ever; by default all.
+	// AnnotationWithin in spec.exportedAnnotations: cluster selector of the allowed clusters, the only ones whose
+	// endpoints are ever used; by default all.
 	AnnotationWithin = Domain + "/within"
 	// AnnotationWeights in spec.exportedAnnotations: shares of the traffic: id=percent of each cluster, separated by commas.
 	AnnotationWeights = Domain + "/weights"

@@ -16,19 +16,19 @@ type Reason string
 const (
 	// ReasonNotOurs: a slice has labels of another cluster or service, or is in another namespace.
 	ReasonNotOurs Reason = "NotOurs"
-	// ReasonInvalidName: no Service can have the name.
+	// ReasonInvalidName: the name is not a valid Service name.
 	ReasonInvalidName Reason = "InvalidName"
 	// ReasonNoSnapshot: a slice has no snapshot.
 	ReasonNoSnapshot Reason = "NoSnapshot"
-	// ReasonUnknownVersion: its snapshots are of unknown versions.
+	// ReasonUnknownVersion: a slice's snapshots are of unknown versions.
 	ReasonUnknownVersion Reason = "UnknownVersion"
-	// ReasonBadSnapshot: its snapshot, or the Service, is invalid.
+	// ReasonBadSnapshot: a snapshot, or the Service in it, is invalid.
 	ReasonBadSnapshot Reason = "BadSnapshot"
-	// ReasonWrongCluster: its snapshot is of another cluster.
+	// ReasonWrongCluster: a snapshot is of another cluster.
 	ReasonWrongCluster Reason = "WrongCluster"
-	// ReasonDuplicate: it has the name of another slice.
+	// ReasonDuplicate: a slice has the name of another slice.
 	ReasonDuplicate Reason = "Duplicate"
-	// ReasonBadAddressType: it is neither IPv4 nor IPv6.
+	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
 	ReasonBadAddressType Reason = "BadAddressType"
 	// ReasonBadAddress: an address is invalid, of the wrong family, not in canonical form, or one that no pod can have.
 	ReasonBadAddress Reason = "BadAddress"
@@ -38,7 +38,7 @@ const (
 	ReasonBadEndpoint Reason = "BadEndpoint"
 	// ReasonBadMetadata: an exported label or annotation, or saturated, is invalid.
 	ReasonBadMetadata Reason = "BadMetadata"
-	// ReasonReservedKey: its key is reserved.
+	// ReasonReservedKey: an exported key is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
 	// ReasonMisplacedKey: prefer, within or weights has no effect in metadata.annotations.
 	ReasonMisplacedKey Reason = "MisplacedKey"

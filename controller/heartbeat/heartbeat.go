@@ -101,7 +101,7 @@ func New(config Config, expected map[types.NamespacedName]struct{}) *Renewer {
 const (
 	// EventHeartbeatStopped on the Lease of the heartbeat: the published endpoints are not maintained.
 	EventHeartbeatStopped = "HeartbeatStopped"
-	// EventHeartbeatResumed on the Lease of the heartbeat: they are maintained again.
+	// EventHeartbeatResumed on the Lease of the heartbeat: the endpoints are maintained again.
 	EventHeartbeatResumed = "HeartbeatResumed"
 )
 

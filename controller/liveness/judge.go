@@ -41,7 +41,7 @@ const (
 	NotYetHeard Reason = "NotYetHeard"
 	// Silent (stale, gone): no heartbeat arrived for --stale-after, or for --gone-after.
 	Silent Reason = "Silent"
-	// Flapping (stale): it failed at least three times recently, and was not heard long enough since.
+	// Flapping (stale): its heartbeats stopped at least three times recently, and are not stable yet.
 	Flapping Reason = "Flapping"
 	// PodsUnreachable (stale): connections to its pods fail (Unreachable).
 	PodsUnreachable Reason = "PodsUnreachable"

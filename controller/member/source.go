@@ -22,7 +22,7 @@ const (
 	// commas; by default all, and the member is not probed. The command join sets it.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
 	// RankAnnotation on the Secret of a member: precedence in conflicts, from -1000 to 1000, by default 0; lower wins. On the
-	// controller's namespace, that of the local cluster.
+	// controller's namespace: rank of the local cluster.
 	RankAnnotation = "clusterset-dns.github.io/rank"
 	// KubeconfigKey is the key of the kubeconfig in the Secret's data.
 	KubeconfigKey = "kubeconfig"

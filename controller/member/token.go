@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// ReaderLabel on a ServiceAccount: id of the cluster that reads this one with it. The command join sets it.
+	// ReaderLabel on a ServiceAccount: id of the cluster that reads this cluster by this account. The command join sets it.
 	ReaderLabel = "clusterset-dns.github.io/reader"
 	// AccountPrefix begins the name of such a ServiceAccount; the id of the reader follows.
 	AccountPrefix = "clusterset-member-"

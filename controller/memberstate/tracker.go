@@ -26,8 +26,8 @@ import (
 
 // Annotations on a member's Secret with which an administrator overrides the liveness judgement.
 const (
-	// AnnotationDrain on the Secret of a member: "true" demotes its endpoints. On the controller's namespace, those of the
-	// local cluster.
+	// AnnotationDrain on the Secret of a member: "true" demotes the member's endpoints. On the controller's namespace: the
+	// local cluster's.
 	AnnotationDrain = member.DrainAnnotation
 	// AnnotationConfirm on the Secret of a member: accepts its new data while it is quarantined. The Event
 	// MemberQuarantined has the value.

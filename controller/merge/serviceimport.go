@@ -95,7 +95,7 @@ func setStatus(observed Observed, agreed Decision, absent []Contribution, result
 const (
 	// ReasonForeignService: a Service of another owner has the name of the derived Service.
 	ReasonForeignService = "ForeignService"
-	// ReasonClusterIPLimit: the exporting members used their part of the cluster IPs.
+	// ReasonClusterIPLimit: the exporting members used up their share of the cluster IPs.
 	ReasonClusterIPLimit = "ClusterIPLimit"
 )
 

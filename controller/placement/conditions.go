@@ -23,7 +23,7 @@ const ConditionPreferCluster = export.Domain + "/PreferCluster"
 const (
 	// ReasonHinted (True): hints put the local cluster first.
 	ReasonHinted = "Hinted"
-	// ReasonDemoted (True): endpoints of clusters that come later are not ready.
+	// ReasonDemoted (True): endpoints of clusters in later tiers are demoted.
 	ReasonDemoted = "Demoted"
 	// ReasonUnknownPreference: the annotation prefer is invalid and has no effect.
 	ReasonUnknownPreference = "UnknownPreference"

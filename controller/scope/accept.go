@@ -20,7 +20,7 @@ const (
 	// AcceptAnnotation on the Secret of a member: what the member may contribute, as patterns namespace or
 	// namespace/service, separated by commas; empty accepts nothing.
 	AcceptAnnotation = "clusterset-dns.github.io/accept"
-	// AcceptLabel on a Namespace: "true" accepts its services of members whose Secret lacks that annotation.
+	// AcceptLabel on a Namespace: "true" accepts services of this namespace from members whose Secret lacks the annotation.
 	AcceptLabel = AcceptAnnotation
 	// MaxBytes bounds the text of patterns and of the properties of a cluster.
 	MaxBytes = 4096

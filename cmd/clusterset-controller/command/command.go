@@ -89,7 +89,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringVar(&f.NodeAddresses, "node-addresses", string(corev1.NodeInternalIP),
 		"`type` of the addresses of nodes without annotation "+export.AnnotationNodeAddress+" for NodePort: InternalIP or ExternalIP")
 	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,
-		"time without a heartbeat after which a member's endpoints are demoted, and of a local fault after which the local heartbeat stops; at least 20s")
+		"time without a heartbeat after which a member's endpoints are demoted, and time of a local fault after which the local heartbeat stops; at least 20s")
 	set.DurationVar(&f.GoneAfter, "gone-after", 0,
 		"time without a heartbeat after which a member's imports are removed, more than --stale-after; 0 means never")
 	set.IntVar(&f.MemberLimits.Services, "member-services", limits.Default.Services,
@@ -97,13 +97,13 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.IntVar(&f.MemberLimits.Endpoints, "member-endpoints", limits.Default.Endpoints,
 		"maximum number of endpoints of a member's services")
 	set.BoolVar(&f.LeaderElection, "leader-elect", true,
-		"elect a leader among the replicas; otherwise this must be the only one")
+		"elect a leader among the replicas; if false, run only one replica")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
 		"`address` of /metrics and, for forwarded connections, /statusz and /explainz; empty means none")
 	set.StringVar(&f.healthAddress, "health-address", "",
-		"`address` of /healthz and /readyz; empty means that of --bind-address")
+		"`address` of /healthz and /readyz; empty serves them at --bind-address")
 	set.StringVar(&f.canaryAddress, "canary-address", "",
-		"`address` at which other clusters probe the pod network to this one; empty disables probes in both directions")
+		"`address` that other clusters probe to test the path to pods of this cluster; empty disables probes in both directions")
 	set.StringVar(&f.loggingFormat, "logging-format", "text",
 		"`format` of the log: text or json")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)

@@ -143,7 +143,7 @@ with --contexts east,west.`,
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means kubectl's")
 	// Of kubectl's flags, those that can apply to several clusters.
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	auth := all.AuthOverrideFlags
