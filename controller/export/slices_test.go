@@ -174,6 +174,11 @@ func TestSkippedParts(t *testing.T) {
 			endpoints(discoveryv1.Endpoint{Addresses: one.Addresses, Zone: ptr.To("a b")}),
 			nil, `BadEndpoint: zone "a b" is not valid and left out`,
 		},
+		"not ready, and no word of the rest": { // kube-proxy takes it as serving, too
+			endpoints(discoveryv1.Endpoint{Addresses: one.Addresses, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}),
+			func(v *View) { v.Slices[0].Endpoints[0].Conditions = Conditions(false, true, false) },
+			"",
+		},
 		"trigger time that is no time": {triggered("soon"), nil, ""},
 		"trigger time without end":     {triggered("2026-03-01T12:00:00." + strings.Repeat("1", 1000) + "Z"), nil, ""},
 		"bad affinity timeout": {

@@ -36,6 +36,12 @@ func TestKeepsImport(t *testing.T) {
 	diff(t, "import of nothing", alone.ServiceImport, (*v1beta1.ServiceImport)(nil))
 	diff(t, "slices without an import", alone.EndpointSlices, published)
 
+	foreign := newObserved("east")
+	foreign.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
+	beside := Merge(foreign, contribute(newAbsent("west"), absent))
+	diff(t, "import of somebody else", beside.ServiceImport, (*v1beta1.ServiceImport)(nil))
+	diff(t, "slices beside it", beside.EndpointSlices, published)
+
 	observed, _ := settled(t, newObserved("east"), contribute(newView("east", 1, "http:80/TCP", "10.1.0.1")))
 	observed, result := settled(t, observed, contribute(newAbsent("east")))
 	diff(t, "slices", result.EndpointSlices, published)
@@ -54,5 +60,9 @@ func TestKeepsImport(t *testing.T) {
 	_, result = settled(t, observed, contribute(newView("west", 1, "http:80/TCP", "10.2.0.1"), newAbsent("east")))
 	diff(t, "IPs when another cluster exports it", result.ServiceImport.Spec.IPs, []string{"10.96.0.7"})
 	diff(t, "clusters", len(result.ServiceImport.Status.Clusters), 1)
-	diff(t, "slices of both", len(result.EndpointSlices), 2)
+	var owners []string
+	for _, slice := range result.EndpointSlices {
+		owners = append(owners, slice.Labels[export.LabelSourceCluster]+" "+slice.OwnerReferences[0].Kind)
+	}
+	diff(t, "owners of the slices of both", owners, []string{"west ServiceImport", "east ServiceExport"})
 }

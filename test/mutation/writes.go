@@ -68,6 +68,10 @@ var writing = []mutant{
 `),
 	at("controller/leader.go", "a replica that stops gives the Lease up before its work has ended",
 		`defer context.AfterFunc(ctx, stop)()`, `defer context.AfterFunc(ctx, resign)()`),
+	at("controller/merge/merge.go", "an import of somebody else is changed for exports without a Service",
+		`	case foreign(observed):
+		result.Foreign`, `	case foreign(observed) && len(contributions) > 0:
+		result.Foreign`),
 	at("controller/memberstate/leases.go", "somebody else's Lease says who a member is",
 		`if named && lease.Labels[export.LabelManagedBy] == export.Manager {`, `if named {`),
 	at("controller/local/cluster.go", "a name resolves to the IP of a Service of somebody else",
