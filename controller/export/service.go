@@ -58,7 +58,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name,
 			err)}
 	}
-	for _, object := range endpointSlices {
+	for _, object := range sorted(endpointSlices) {
 		if slice, exported := from.ownSlice(view, object, clusters, &found); exported {
 			view.Slices = append(view.Slices, slice)
 		}

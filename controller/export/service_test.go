@@ -177,6 +177,11 @@ func TestFromServiceSlices(t *testing.T) {
 			slices{newSlice("a", "8080/TCP", "10.1.0.1"), newSlice("b", "8081/TCP", "10.1.0.2")},
 			"IPv4 TCP/80->8080 10.1.0.1@zone-a; IPv4 TCP/80->8081 10.1.0.2@zone-a", "",
 		},
+		"two with problems": { // told in one order: a condition that changes is written again
+			slices{newSlice("b", "80/TCP", "127.0.0.1"), newSlice("a", "80/TCP", "127.0.0.2")},
+			"IPv4 TCP/80->80; IPv4 TCP/80->80",
+			"BadAddress: EndpointSlice demo/a: 127.0.0.2 is not the address of a pod; BadAddress: EndpointSlice demo/b: 127.0.0.1 is not the address of a pod",
+		},
 		"both families": {
 			slices{newSlice("a", "80/TCP", "fd00::1"), newSlice("b", "80/TCP", "10.1.0.2")},
 			"IPv4 TCP/80->80 10.1.0.2@zone-a; IPv6 TCP/80->80 fd00::1@zone-a", "",

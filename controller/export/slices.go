@@ -40,6 +40,13 @@ func SlicesOf(cluster string, all []*discoveryv1.EndpointSlice) []*discoveryv1.E
 	})
 }
 
+// sorted returns slices by name in a new list, so that what is read of them, and told, does not depend on their order.
+func sorted(all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+}
+
 // FromSlices returns the view of an export from the slices that carry its snapshots, in any order: those that the
 // exporting cluster publishes, or their copies. Slices without the label of the controller, and those that are
 // being deleted, are ignored.
@@ -54,10 +61,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 		endpointSlices, copies = copies, nil
 	}
 	r := viewReader{from: from, view: &View{Cluster: from.Cluster, Service: service}, names: map[string]bool{}}
-	// Sort, so that the result does not depend on the order of the input.
-	for _, slice := range slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
-		return cmp.Compare(a.Name, b.Name)
-	}) {
+	for _, slice := range sorted(endpointSlices) {
 		// A slice that is being deleted is withdrawn, although a finalizer of another owner may keep it for long.
 		if IsManaged(slice) && slice.DeletionTimestamp == nil {
 			r.accept(slice)
