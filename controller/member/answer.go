@@ -19,14 +19,14 @@ import (
 const (
 	// maxAnswer bounds a response other than a watch, in bytes after decompression; maxDecoded bounds its memory.
 	maxAnswer = 4 << 20
-	// maxRefusal bounds an error response, in bytes: logs have it, quoted. It also bounds that with a token.
+	// maxRefusal bounds an error response, in bytes, because logs quote it. It bounds the response to a TokenRequest, too.
 	maxRefusal = 4 << 10
 	// maxOther bounds a watch event without a slice, in bytes.
 	maxOther = 16 << 10
 	// frameHeader is the size of the header of a watch event: the event's length in network byte order.
 	frameHeader = 4
-	// longestWait is how many seconds a server may ask client-go to wait, which it does up to ten times before it returns an
-	// error: no longer than patience in all.
+	// longestWait bounds Retry-After, in seconds: client-go waits up to ten times before it returns the error, for patience in
+	// total.
 	longestWait = int(patience/time.Second) / 10
 )
 
@@ -52,7 +52,7 @@ func read(body io.ReadCloser, limit int) ([]byte, error) {
 	return whole, nil
 }
 
-// bounded bounds what client-go reads itself: errors, and tokens. It also bounds how long client-go waits after an error.
+// bounded bounds the responses that client-go reads itself (errors and tokens), and how long it waits after an error.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -68,7 +68,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		expected = &authenticationv1.TokenRequest{}
 	} else if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > longestWait {
-		response.Header.Del("Retry-After") // the error is told, and the request repeated with backoff
+		response.Header.Del("Retry-After") // client-go returns the error at once; the caller retries with backoff
 	}
 	whole, err := read(response.Body, maxRefusal)
 	if err == nil && bytes.HasPrefix(whole, protobufPrefix) {
@@ -81,7 +81,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// events has each event of a watch taken, of at most limit bytes, until an error. The end of the connection is none.
+// events calls take for each watch event, of at most limit bytes, until an error. The end of the connection is no error.
 func events(body io.Reader, limit int, take func(metav1.WatchEvent) error) error {
 	var encoded bytes.Buffer // grows as an event arrives
 	for {

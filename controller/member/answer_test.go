@@ -19,7 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// event is an encoded event of a watch, with so many bytes at least.
+// event returns an encoded watch event of at least length bytes.
 func event(t *testing.T, kind string, object []byte, length int) string {
 	t.Helper()
 	encoded, err := (&metav1.WatchEvent{Type: kind, Object: apiruntime.RawExtension{Raw: object}}).Marshal()
@@ -30,7 +30,7 @@ func event(t *testing.T, kind string, object []byte, length int) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }
 
-// TestBounded: of what a hostile server sends no more is read than it may send, and nothing else than it is asked for.
+// TestBounded: the client reads no more bytes from a hostile server than the limits allow, and only objects that it requested.
 func TestBounded(t *testing.T) {
 	const most = maxOther + 2*100
 	page, one := string(encode(t, &discoveryv1.EndpointSliceList{})), encode(t, slice("one", "web", "2"))
@@ -39,7 +39,7 @@ func TestBounded(t *testing.T) {
 		body   string
 		watch  bool
 		status int
-		token  bool   // it is one that is asked for
+		token  bool   // a token is requested
 		wrong  string // part of the error
 		events int
 	}{

@@ -22,22 +22,22 @@ type Object interface {
 
 // A Candidate is a cluster that a source proposes as a member. It is immutable.
 type Candidate struct {
-	// Cluster is its id, which may be invalid, or that of another candidate.
+	// Cluster is its cluster id, which may be invalid, or the id of another candidate, too.
 	Cluster string
 	// Source is the name of the Source that proposes it; empty for a flag, and for a Secret with ClusterLabel.
 	Source string
 	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or a flag and
 	// the path of its file.
 	Kind, Name string
-	// Object is what Events are recorded on; nil if the candidate is no object of the local cluster.
+	// Object is the object on which Events are recorded; nil if the candidate is no object of the local cluster.
 	Object Object
-	// Created orders candidates with the same id and trust: the oldest becomes the member, unless another is it already. A
-	// candidate without a time precedes.
+	// Created orders candidates with the same id and trust: the oldest becomes the member, unless another candidate already is
+	// the member. A candidate without a time counts as the oldest.
 	Created time.Time
-	// Annotations may be CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and those of memberstate.
+	// Annotations may contain CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and the annotations of memberstate.
 	Annotations map[string]string
-	// Kubeconfig is not trusted: see ParseKubeconfig. That of a flag is the file with the path Name. Err is why there is none. A
-	// candidate with an Err is a member, too.
+	// Kubeconfig is not trusted: see ParseKubeconfig. It is empty for a flag, which names a file. Err is why there is no
+	// kubeconfig. Even a candidate with an Err becomes a member.
 	Kubeconfig []byte
 	Err        error
 }
@@ -45,7 +45,7 @@ type Candidate struct {
 // kindFlag is the Kind of the members that flags name.
 const kindFlag = "flag --member"
 
-// trust returns how much a candidate is trusted, most first: flags, Secrets in the controller's namespace, and objects of
+// trust returns the rank of a candidate by trust, 0 for the most: flags, Secrets in the controller's namespace, and objects of
 // an inventory, which others may write.
 func (c *Candidate) trust() int {
 	switch {
@@ -66,8 +66,8 @@ func (c *Candidate) String() string {
 	return c.Kind + " " + c.Name
 }
 
-// key identifies the candidate among those of all sources, also after a restart. A new object with the name of a deleted
-// one has its key.
+// key identifies the candidate among the candidates of all sources, even after a restart. An object that is deleted and created
+// again keeps its key.
 func (c *Candidate) key() string {
 	if c.Kind == kindFlag {
 		return c.Cluster + " " + c.Name // flags may share a file
@@ -75,8 +75,8 @@ func (c *Candidate) key() string {
 	return c.Source + " " + c.String()
 }
 
-// candidates returns all candidates in the order of precedence: by trust, then those that are members already, by key,
-// then by age. So an object takes the id of a member only if it is trusted more.
+// candidates returns all candidates by precedence: by trust, then current members (members has their keys), then by age. So an
+// object takes over the id of a member only if it is trusted more.
 func candidates(config Config, of []*Candidate, members map[string]bool) []*Candidate {
 	var all []*Candidate
 	for _, static := range config.Static {
@@ -99,7 +99,7 @@ func candidates(config Config, of []*Candidate, members map[string]bool) []*Cand
 	return all
 }
 
-// ofSecret returns the candidate that a Secret with ClusterLabel is.
+// ofSecret returns the candidate for a Secret with ClusterLabel.
 func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
 		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: cache.MetaObjectToName(secret).String(), Object: secret,

@@ -33,7 +33,7 @@ import (
 // all members are listed at the start.
 const listsAtOnce = 8
 
-// connect connects the member by a client, whose transport it changes, as it does the configuration.
+// connect makes the member's client from config and client, and modifies both.
 func (m *Member) connect(config *rest.Config, client *http.Client) (err error) {
 	client.Transport = bounded{client.Transport}
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -66,9 +66,9 @@ func receive(body io.ReadCloser, into object) error {
 	return decode(whole, into)
 }
 
-// page reads a page of a list of slices, and has it taken. Only listsAtOnce pages of all members are held at once. A page waits
-// for its turn when the response has begun, so that a server which does not answer blocks no other member; one that answers
-// slowly blocks none for long.
+// page reads a page of a list of slices, and calls take with it. At most listsAtOnce pages of all members are in memory at
+// once. A page waits for its turn only after its response has begun, so a server that does not answer blocks no other member. A
+// slow server blocks them for at most pageWithin.
 func (m *Member) page(ctx context.Context, options metav1.ListOptions, take func(*discoveryv1.EndpointSliceList)) error {
 	body, err := m.slices(options).Stream(ctx)
 	if err != nil {
@@ -107,13 +107,13 @@ func (m *Member) readHeartbeat(ctx context.Context) (version, uid string, err er
 	return list.ResourceVersion, uid, nil
 }
 
-// A watch that ends sooner, without a change, fails with errShort: there may be a proxy that does not pass on watches.
+// A watch that ends sooner, without a change, fails with errShort: a proxy may not support watches.
 const shortest = time.Second
 
 var errShort = errors.New("the watch ended at once")
 
-// watchFrom hands on what changes after a version, which it brings forward, until the watch or the context ends. After an
-// error, the objects must be listed again.
+// watchFrom calls put or remove for each change after *version, and advances *version, until the watch or the context ends.
+// After an error, the objects must be listed again.
 func watchFrom[T any, P interface {
 	*T
 	object
@@ -123,7 +123,7 @@ func watchFrom[T any, P interface {
 	put, remove func(P),
 ) error {
 	began, from := time.Now(), *version
-	seconds := 300 + rand.Int64N(300) // the watches of all members do not end at once
+	seconds := 300 + rand.Int64N(300) // so that the watches of all members do not end at once
 	body, err := request(metav1.ListOptions{
 		Watch: true, AllowWatchBookmarks: true, ResourceVersion: from, TimeoutSeconds: &seconds,
 	}).Stream(ctx)
@@ -131,9 +131,9 @@ func watchFrom[T any, P interface {
 		return err
 	}
 	defer body.Close()
-	// A proxy may have lost the watch.
+	// A proxy may have lost the watch, so that its end never arrives.
 	defer time.AfterFunc(time.Duration(seconds)*time.Second+patience, func() { body.Close() }).Stop()
-	// Published slices have managed fields and others, which the limit does not count.
+	// SliceBytes does not count the fields that export.Strip removes, such as managedFields.
 	err = events(body, maxOther+2*m.Limits().SliceBytes, func(event metav1.WatchEvent) error {
 		if event.Type == string(watch.Error) {
 			status := &metav1.Status{}
@@ -161,8 +161,7 @@ func watchFrom[T any, P interface {
 	return err
 }
 
-// follow repeats a watch, and the list before it if there is one, until the context ends: soon after one that was good, else with
-// backoff.
+// follow repeats the function once until the context ends: soon after a call that returned good, otherwise with backoff.
 func (m *Member) follow(ctx context.Context, watched string, once func() (good bool, err error)) {
 	delay := retry.DelayFunc()
 	_ = wait.DelayFunc(func() time.Duration { return delay() }).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -177,8 +176,8 @@ func (m *Member) follow(ctx context.Context, watched string, once func() (good b
 	})
 }
 
-// readHeartbeats lists the heartbeat and watches it. A watch that ended is not opened again without a list: a restored etcd
-// sends nothing to a watch from a resourceVersion that it has not reached yet.
+// readHeartbeats lists the heartbeat and watches it. It lists again before each watch, because a restored etcd sends nothing to
+// a watch from a resourceVersion that it has not reached yet.
 func (m *Member) readHeartbeats(ctx context.Context) {
 	m.follow(ctx, watchedHeartbeat, func() (good bool, err error) {
 		version, _, err := m.readHeartbeat(ctx)
@@ -186,18 +185,18 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 			return false, err
 		}
 		began := time.Now()
-		silence := func(*coordinationv1.Lease) {} // of a deleted one: the Tracker notices
+		silence := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
 		err = watchFrom(ctx, m, watchedHeartbeat, m.leases, &version, m.hear, silence)
 		return time.Since(began) > lasting, err
 	})
 }
 
-// readSlices lists the slices, and watches them from then on. They are listed again after an error of a watch, if the etcd may
-// be another one, and if there may be room for what was left out.
+// readSlices lists the slices, and then watches them. It lists them again after a watch error, if the etcd may be another one,
+// and if the limits may have room for slices that the last list left out.
 func (m *Member) readSlices(ctx context.Context) {
-	version := ""      // up to which all is known; empty if the slices are to be listed
+	version := ""      // all changes up to it are known; empty: list the slices
 	var listed *string // see list
-	// No watch is opened after the end: there may be room for what the list left out.
+	// end cancels the watch when there may be room for slices that the list left out; the slices are then listed again.
 	current, end := context.WithCancel(ctx)
 	m.follow(ctx, watchedSlices, func() (good bool, err error) {
 		if version == "" || !m.unchanged(ctx, version, listed) {
@@ -210,16 +209,16 @@ func (m *Member) readSlices(ctx context.Context) {
 		}
 		began := time.Now()
 		err = watchFrom(current, m, watchedSlices, m.slices, &version, m.put, m.remove)
-		if err != nil && !apierrors.IsTooManyRequests(err) { // then a list would cost an overloaded API server more
+		if err != nil && !apierrors.IsTooManyRequests(err) { // after 429, a list would cost an overloaded API server more
 			version = ""
 		}
 		return err == nil || time.Since(began) > lasting, err
 	})
 }
 
-// unchanged reports whether slices may be watched again from a version after a list. They must be listed before if the etcd was
-// restored from a backup, if it is that of another cluster, or if the last list may be incomplete. While the API server is away,
-// its etcd may be restored and go further than before.
+// unchanged reports whether slices may be watched again from a version without another list. They must be listed first if the
+// etcd was restored from a backup, if it belongs to another cluster, if the last list may be incomplete, or if the heartbeat
+// cannot be read: during an outage, a restored etcd may advance past the version.
 func (m *Member) unchanged(ctx context.Context, from string, listed *string) bool {
 	if listed == nil {
 		return false
@@ -232,17 +231,17 @@ func (m *Member) unchanged(ctx context.Context, from string, listed *string) boo
 	if err != nil || order < 0 || *listed != "" && uid != *listed {
 		return false
 	}
-	*listed = uid // the member's first heartbeat may be younger than the list
+	*listed = uid // the member's first heartbeat may be newer than the list
 	return true
 }
 
-// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and
-// doubled again after pagesToGrow pages that are not: the list must end before the API server forgets its revision.
+// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and doubled
+// again after pagesToGrow pages that fit: the list must end before etcd compacts its revision.
 const pageSize, pagesToGrow = 100, 8
 
-// list lists the slices of a member in pages, and takes over those that the limits allow. It holds only these and one page at
-// a time. The list may be of another cluster than the last heartbeat, so that the heartbeat is read before the list is visible.
-// again is that of limits.Store.List. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
+// list lists the slices of a member in pages, and stores those that the limits allow. Only these and one page are in memory.
+// The list may come from another cluster than the last heartbeat, so the heartbeat is read again before the list becomes
+// visible. again is passed to limits.Store.List. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
 func (m *Member) list(ctx context.Context, again func()) (version string, listed *string, err error) {
 	selection := m.List(m.set.config.Local.Imported(m.cluster), again)
 	defer func() {
@@ -264,7 +263,7 @@ func (m *Member) list(ctx context.Context, again func()) (version string, listed
 			options.Limit, fitting = options.Limit/2, 0
 			continue
 		case errors.Is(err, errTooLarge):
-			// The response that cannot be read has the token of the next page.
+			// The object cannot be skipped: the unreadable response has the token of the next page.
 			return "", nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		case err != nil:
 			return "", nil, err

@@ -25,15 +25,15 @@ type Credential struct {
 	Config *rest.Config
 	// Namespace is the namespace of the member's heartbeat Lease.
 	Namespace string
-	// Annotations are those that a kubeconfig file has in place of a Secret's: see AnnotationsExtension.
+	// Annotations are the annotations in a kubeconfig file: see AnnotationsExtension.
 	Annotations map[string]string
-	// kubeconfig is what the credential was made from. Of a file, it has the content of the files that it names, other than
-	// that of a token, which client-go reads again every minute.
+	// kubeconfig is the content from which the credential was made. It includes the content of the files that it names, except
+	// a token file, which client-go reads again every minute.
 	kubeconfig []byte
 }
 
-// AnnotationsExtension names the extension of a context whose keys and values are annotations as on a Secret of a member.
-// Only files of flags may have it.
+// AnnotationsExtension names the extension of a context that has the annotations which the Secret of a member would have. It
+// takes effect only in the kubeconfig file of a flag.
 const AnnotationsExtension = "clusterset-dns.github.io/annotations"
 
 // ParseKubeconfig makes a credential from the current context of a kubeconfig in a Secret. Secrets are not trusted: a
@@ -80,8 +80,8 @@ func LoadKubeconfig(path string) (credential Credential, err error) {
 // errNotKubeconfig replaces a parser's error, which may quote a token.
 var errNotKubeconfig = errors.New("this is no kubeconfig: use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 
-// fromConfig makes a credential from the current context. The configuration has that alone then, and the content of files
-// but that of a token, which is read again.
+// fromConfig makes a credential from the current context. It reduces config to this context, and replaces file names by the
+// content of the files, except for a token file, which client-go reads again.
 func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	context := config.CurrentContext
 	if context == "" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// kubeconfig is one with the given user and cluster, in flow style.
+// kubeconfig returns a kubeconfig with the given user and cluster, in YAML's flow style.
 func kubeconfig(user, cluster string) string {
 	return `{apiVersion: v1, kind: Config, current-context: x,
 clusters: [{name: c, cluster: ` + cluster + `}],
@@ -23,7 +23,7 @@ const (
 	aServer = `{server: "https://192.0.2.1:6443"}`
 )
 
-// TestParseKubeconfig: what is wrong with a kubeconfig is told without what is in it, also if a file has it.
+// TestParseKubeconfig: errors name the problem of a kubeconfig, even of a file, without quoting its content.
 func TestParseKubeconfig(t *testing.T) {
 	const proxy = "is no URL of a proxy: use http://, https:// or socks5://"
 	server := func(text string) string { return kubeconfig(aToken, `{server: "`+text+`"}`) }
@@ -116,7 +116,7 @@ func harmless(c Credential) bool {
 		is.KeyFile == "" && !is.Insecure && strings.HasPrefix(strings.ToLower(is.Host), "https://")
 }
 
-// FuzzParseKubeconfig: whatever a Secret holds, what comes of it is harmless.
+// FuzzParseKubeconfig: from any content of a Secret, the credential is harmless.
 func FuzzParseKubeconfig(f *testing.F) {
 	f.Add([]byte(kubeconfig(aToken, aServer)))
 	f.Add([]byte(kubeconfig(`{tokenFile: /a}`, aServer)))

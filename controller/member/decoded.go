@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxDecoded bounds the memory of one decoded response or watch event, in bytes, without its strings and without the
-// growth of lists, which takes about as much again. A page of 100 slices of 100 ordinary endpoints takes at most two
-// thirds of it. Bounding the encoded bytes is not enough: two bytes can be an empty list element, which takes hundreds.
+// maxDecoded bounds the memory of one decoded response or watch event, in bytes, without its strings and without the spare
+// capacity of lists, which takes about as much again. A page of 100 slices of 100 endpoints takes at most two thirds. Bounding
+// the encoded bytes is not enough: an empty list element has two, and takes hundreds in memory.
 const maxDecoded = 4 << 20
 
 // protobufPrefix precedes each object that an API server encodes.
@@ -25,10 +25,10 @@ var protobufPrefix = []byte("k8s\x00")
 
 var errMalformed = errors.New("the answer is no object in the protobuf form of Kubernetes")
 
-// An object is of a type that is generated for the API.
+// An object is an API object with generated protobuf code.
 type object interface{ Unmarshal(data []byte) error }
 
-// A field has the memory that each occurrence of it takes, without that of its own fields, in bytes.
+// A field describes a protobuf field. size is the memory in bytes of each occurrence, without its own fields.
 type field struct {
 	size   int
 	fields map[protowire.Number]field // nil for a scalar field
@@ -37,7 +37,7 @@ type field struct {
 // mapEntry is about the size of an entry of a map of strings, without the strings.
 const mapEntry = 100
 
-// described has what describe returned for the types of objects.
+// described caches the results of describe by type.
 var described sync.Map
 
 // describe reads field numbers from the struct tags of generated code. The types have no cycles.
@@ -70,8 +70,8 @@ func describe(of reflect.Type) field {
 	return is
 }
 
-// decode decodes an object as an API server encodes it. It returns an error if the object is of another kind, and errTooLarge,
-// before it is decoded, if it exceeds maxDecoded.
+// decode decodes an object as an API server encodes it. It returns an error for an object of another kind. An object that
+// exceeds maxDecoded is not decoded: it returns errTooLarge.
 func decode(data []byte, into object) error {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
 	var encoded runtime.Unknown

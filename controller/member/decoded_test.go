@@ -22,13 +22,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// empties is a page with a slice of so many empty endpoints.
+// empties is a page with a slice of count empty endpoints.
 func empties(count int) *discoveryv1.EndpointSliceList {
 	return &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{{Endpoints: make([]discoveryv1.Endpoint,
 		count)}}}
 }
 
-// padded is an encoded object with a field more, that nobody knows, and so many bytes.
+// padded is an encoded object, padded to length bytes with an unknown field.
 func padded(object string, length int) string {
 	const number = 1000
 	for fill := max(0, length-len(object)-8); ; fill++ {
@@ -50,8 +50,8 @@ func ordinary() *discoveryv1.EndpointSliceList {
 	return &discoveryv1.EndpointSliceList{Items: slices.Repeat([]discoveryv1.EndpointSlice{*one}, 100)}
 }
 
-// TestWhatAnAnswerUnfolds: an answer of few bytes that takes much memory once it
-// is decoded is refused before, and so is one that claims to be something else.
+// TestWhatAnAnswerUnfolds: a short response that would take much memory is refused before it is decoded, and so is a response
+// of another kind.
 func TestWhatAnAnswerUnfolds(t *testing.T) {
 	const many = 1 << 18
 	one := func(slice discoveryv1.EndpointSlice) *discoveryv1.EndpointSliceList {
@@ -110,7 +110,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		err := decode(data, &discoveryv1.EndpointSlice{})
-		_ = decode(data, &coordinationv1.LeaseList{}) // it does not panic, nor does what reads watches
+		_ = decode(data, &coordinationv1.LeaseList{}) // neither it nor events may panic
 		_ = events(bytes.NewReader(data), maxOther, func(event metav1.WatchEvent) error {
 			return decode(event.Object.Raw, &discoveryv1.EndpointSlice{})
 		})

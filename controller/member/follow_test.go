@@ -25,8 +25,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// answers has requests answered one at a time: lists of slices are empty, and so are those of the heartbeat unless the test has
-// a heartbeat. Watches are as the test has them.
+// answers is a server that answers one request at a time: lists of slices are empty, and lists of the heartbeat are, too,
+// unless heartbeat is set. watch answers watches.
 func answers(t *testing.T, heartbeat func() (*coordinationv1.LeaseList, error),
 	watch func(request *http.Request, resource string) (io.ReadCloser, error),
 ) roundTrip {
@@ -48,7 +48,7 @@ func answers(t *testing.T, heartbeat func() (*coordinationv1.LeaseList, error),
 	}
 }
 
-// opened is a watch until its end, or that of the request.
+// opened is a watch that ends with the returned writer, or with the request.
 func opened(request *http.Request) (io.ReadCloser, *io.PipeWriter) {
 	body, end := io.Pipe()
 	context.AfterFunc(request.Context(), func() { end.Close() })
@@ -67,16 +67,15 @@ func (m *Member) reads(t *testing.T) (stop func()) {
 	}
 }
 
-// TestWhatIsListedAgain: after each end of a watch, slices are watched again, and listed before if it may be that they would
-// not be complete otherwise.
+// TestWhatIsListedAgain: after a watch ends, slices are watched again, and listed first if they may be incomplete otherwise.
 func TestWhatIsListedAgain(t *testing.T) {
 	const once, again = "list watch watch", "list watch list watch"
 	for name, test := range map[string]struct {
-		lasts  time.Duration // each watch but the last, until it ends without a change
+		lasts  time.Duration // of each watch except the last, without a change
 		second error         // of the second watch, if it is not opened
-		room   bool          // there is some for what was left out, while the first watch lasts
+		room   bool          // appears during the first watch for a slice that was left out
 		lacks  bool          // the lists lack exports
-		// beats are the resourceVersion and the UID in a list of the heartbeat, for a minute each; - if one fails.
+		// beats are the resourceVersion and the UID in each list of the heartbeat, for a minute each; - for a list that fails.
 		beats string
 		want  string
 	}{
@@ -150,13 +149,13 @@ func TestWhatIsListedAgain(t *testing.T) {
 	}
 }
 
-// TestBackoff: what is watched in vain is listed again more and more seldom. After a watch that lasted it is listed or watched
-// again at once, also if the watch ended with an error. A request that the end of the member cancels is no problem.
+// TestBackoff: while watches fail, lists are retried with backoff. After a watch that lasted, the next request follows at once,
+// even if the watch ended with an error. A request that is canceled when the member leaves is no problem.
 func TestBackoff(t *testing.T) {
 	gone := event(t, "ERROR", encode(t, &metav1.Status{Message: "gone", Code: 410}), 0)
 	for name, test := range map[string]struct {
 		lasts time.Duration
-		says  string // at its end
+		says  string // the event before the end of the watch
 		often bool
 	}{
 		"refused": {0, "", false}, "ended": {lasting + time.Second, "", true}, "ended with an error": {lasting + time.Second, gone, true},
@@ -201,7 +200,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A busy server refuses what it is asked for a time, and asks to repeat it after some seconds.
+// A busy server refuses all requests until a time, with a Retry-After of some seconds.
 type busy struct {
 	http.RoundTripper
 	until time.Time
@@ -216,8 +215,8 @@ func (b busy) RoundTrip(request *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(request)
 }
 
-// TestRetryAfter: a server that is away for a minute, and asks for more patience than that, is read soon after it is back. The
-// problem is known meanwhile, but not if it asks for a moment only.
+// TestRetryAfter: a server that is unavailable for a minute, with any Retry-After, is read soon after it is back. The problem
+// is reported meanwhile, unless Retry-After is short.
 func TestRetryAfter(t *testing.T) {
 	for after, told := range map[string]bool{"1": false, "7": false, "8": true, "3600": true, "9223372036854775807": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,42 +19,42 @@ const (
 	HeartbeatLease = "clusterset-dns-heartbeat"
 	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system, which tells clusters with the same id apart.
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
-	// DrainAnnotation is "true" in the heartbeat of a cluster whose endpoints the others should use only if no other
+	// DrainAnnotation is "true" in the heartbeat of a drained cluster: the other clusters use its endpoints only if no other
 	// cluster has a ready one.
 	DrainAnnotation = "clusterset-dns.github.io/drain"
-	// HeartbeatCanariesAnnotation carries the canaries of a cluster (docs/design.md, "Path").
+	// HeartbeatCanariesAnnotation carries the probe targets (canaries) of a cluster (docs/design.md, "Path").
 	HeartbeatCanariesAnnotation = "clusterset-dns.github.io/canaries"
-	// HeartbeatExposedCanariesAnnotation carries those for clusters of other networks.
+	// HeartbeatExposedCanariesAnnotation carries the probe targets for clusters in other networks.
 	HeartbeatExposedCanariesAnnotation = "clusterset-dns.github.io/exposed-canaries"
-	// maxCanariesText bounds the text of the canaries that is kept, in bytes: longer ones are invalid.
+	// maxCanariesText is how many bytes of either annotation are kept: longer values are invalid.
 	maxCanariesText = 1100
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 )
 
-// A Heartbeat is what the heartbeat Lease of a member says.
+// A Heartbeat is the content of a member's heartbeat Lease.
 type Heartbeat struct {
 	// KubeSystemUID is the UID of the member's namespace kube-system, as its controller wrote it.
 	KubeSystemUID string
 	// Cluster is the member's id, as its controller wrote it.
 	Cluster string
-	// Drained reports whether the member asks not to be used.
+	// Drained reports whether the member asks to be drained.
 	Drained bool
-	// Version is that of the member's controller, empty if it says none.
+	// Version is the version of the member's controller, empty if unknown.
 	Version string
 
-	// Canaries is the text of its canaries for clusters of its network, and ExposedCanaries that for others.
+	// Canaries lists its probe targets for clusters in its network, ExposedCanaries its probe targets for other networks.
 	Canaries, ExposedCanaries string
-	// LeaseUID is the UID of its heartbeat Lease, which its canaries prove that they know: only the cluster and the members
-	// of its set can read it.
+	// LeaseUID is the UID of its heartbeat Lease, with which its probe targets prove their identity: only the cluster and the
+	// members of its set can read it.
 	LeaseUID string
-	// Properties are its ClusterProperties as scope.ParseProperties parses them, empty if they are unknown. They are cut if
-	// they are too long to be valid.
+	// Properties are its ClusterProperties as scope.ParseProperties parses them, empty if they are unknown. A text too long to
+	// be valid is truncated.
 	Properties string
 }
 
-// hear takes a new resourceVersion of the heartbeat Lease for a renewal, except the first, which may have been written long ago,
-// and an older one, which a restored etcd has.
+// hear counts a new resourceVersion of the heartbeat Lease as a renewal, except the first, which may have been written long
+// ago, and an older one, which a restored etcd returns.
 func (m *Member) hear(lease *coordinationv1.Lease) {
 	cut := func(annotation string, most int) string {
 		text := lease.Annotations[annotation]
@@ -68,14 +68,14 @@ func (m *Member) hear(lease *coordinationv1.Lease) {
 		Properties: cut(scope.PropertiesAnnotation, scope.MaxBytes+1),
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock() // both watches read heartbeats: the Tracker is told in the order in which they count
+	defer m.mu.Unlock() // both watches read heartbeats: the Tracker must get them in this order
 	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, m.resourceVersion)
 	renewed := m.resourceVersion != "" && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
 	m.resourceVersion = lease.ResourceVersion
 	m.set.config.Tracker.LeaseRead(m, is, renewed)
 }
 
-// uidText is what a UID may be: administrators copy it from a command.
+// uidText matches harmless UIDs: administrators copy a command that contains the UID.
 var uidText = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // uidOf returns the KubeSystemUID of a heartbeat Lease, empty if it has none.
@@ -83,7 +83,7 @@ func uidOf(lease *coordinationv1.Lease) string {
 	return uidText.FindString(lease.Annotations[HeartbeatUIDAnnotation])
 }
 
-// maxWord bounds an id of another cluster, in bytes.
+// maxWord bounds the cluster id and the version in a heartbeat, in bytes.
 const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }

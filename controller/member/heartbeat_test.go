@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// TestTextsOfAHeartbeat: a UID would be a part of a command that an administrator copies, and long texts are cut.
+// TestTextsOfAHeartbeat: unusual UIDs are dropped, because administrators copy them in a command. Long texts are cut.
 func TestTextsOfAHeartbeat(t *testing.T) {
 	const uid = "0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11"
 	var is Heartbeat
@@ -35,7 +35,7 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestRenewals: what was read first may be old, and a restored etcd has an older Lease than it had.
+// TestRenewals: the first Lease read is no renewal, as it may be old, and neither is an older Lease from a restored etcd.
 func TestRenewals(t *testing.T) {
 	renewed, read := false, Heartbeat{}
 	around := &surroundings{}

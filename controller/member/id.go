@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxIDLength is the maximum length of a label value, which a cluster id must be.
+// maxIDLength is the maximum length of a label value: cluster ids are label values.
 const maxIDLength = validation.LabelValueMaxLength
 
 // ValidateID returns an error unless id is a valid cluster id: one RFC 1123 label, or two joined with a dot, of at most

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// A Life is the validity of a credential. A zero time is unknown, or no end.
+// A Life is the validity period of a credential. A zero time means unknown or, for Expires, never.
 type Life struct {
 	Issued, Expires time.Time
 }
 
-// Life returns the validity of the credential: that of its token, whose file is read at each call, or else of its client
-// certificate. The signature of a token is not verified.
+// Life returns the validity period of the credential's token or, without a token, of its client certificate. A token file is
+// read at each call. The signature of a token is not verified.
 func (c Credential) Life() Life {
 	if c.Config == nil {
 		return Life{}
@@ -37,8 +37,8 @@ func (c Credential) Life() Life {
 	return Life{Issued: certificates[0].NotBefore, Expires: certificates[0].NotAfter}
 }
 
-// Ending reports whether the credential ends within a fifth of its life, or has ended: its renewal failed, or nothing
-// renews it. A credential whose beginning is unknown is ending in its last week.
+// Ending reports whether the credential has expired or is in the last fifth of its life, but at most its last week: its renewal
+// failed, or nothing renews it. If Issued is unknown, only the last week counts.
 func (l Life) Ending(now time.Time) bool {
 	if l.Expires.IsZero() {
 		return false

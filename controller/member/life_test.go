@@ -42,7 +42,7 @@ func certificate(t *testing.T, from, to time.Time) []byte {
 // write returns a file with the content.
 func write(t *testing.T, path string, content []byte) string {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)); err != nil { // at once
+	if err := errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)); err != nil { // atomically
 		t.Fatal(err)
 	}
 	return path
@@ -78,8 +78,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestChangedFilesReconnect: a kubeconfig or CA that changed on disk is used within a minute. One that cannot be read keeps the
-// connection, as does a file that did not change, and what confines the member.
+// TestChangedFilesReconnect: a kubeconfig or CA that changed on disk is used within a minute. A file that cannot be read or did
+// not change keeps the connection and the restrictions of the member.
 func TestChangedFilesReconnect(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

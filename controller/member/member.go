@@ -21,21 +21,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// The watches of a member, in its problems.
+// Names of a member's watches in its problems.
 const (
 	watchedSlices    = "EndpointSlices"
 	watchedHeartbeat = "heartbeat"
 )
 
-// A Member is one other cluster of the set. It is safe for concurrent use; one goroutine writes what is read of it.
+// A Member is one other cluster of the set. It is safe for concurrent use; only one goroutine stores the slices read from it.
 type Member struct {
-	*limits.Store // what it publishes
+	*limits.Store // the slices that it publishes
 
 	set     *Members
 	cluster string
 	source  atomic.Pointer[source]
-	leave   func()                     // ends its reading, and closes the store
-	core    coreclient.CoreV1Interface // while it is read
+	leave   func()                     // stops reading it, and closes the store
+	core    coreclient.CoreV1Interface // set before it is read
 
 	mu              sync.RWMutex
 	resourceVersion string           // of the heartbeat
@@ -46,30 +46,30 @@ type Member struct {
 // Cluster returns the id of the member.
 func (m *Member) Cluster() string { return m.cluster }
 
-// Annotations returns the annotations of what makes the cluster a member. They are shared and must not be changed.
+// Annotations returns the annotations of the member's Candidate. They are shared and must not be changed.
 func (m *Member) Annotations() map[string]string { return m.Candidate().Annotations }
 
-// Candidate returns what makes the cluster a member, in its latest version.
+// Candidate returns the latest version of the candidate that makes the cluster a member.
 func (m *Member) Candidate() *Candidate { return m.source.Load().candidate }
 
-// CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed, and none is probed.
+// CIDRs restrict the member's endpoints. Without CIDRs all addresses are allowed, and the member is not probed.
 func (m *Member) CIDRs() []netip.Prefix { return m.source.Load().cidrs }
 
 // Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the
 // last valid rank, or LastRank.
 func (m *Member) Rank() int { return m.source.Load().rank }
 
-// Accept returns the patterns of the services that the member may contribute, nil if it has none of its own. While the
-// annotation is invalid they are the last valid ones.
+// Accept returns the patterns of the services that the member may contribute, nil without the annotation. While the annotation
+// is invalid they are the last valid patterns, or all services.
 func (m *Member) Accept() *scope.Patterns { return m.source.Load().accept }
 
 // Life returns the validity of the member's credential as it is now. It may read files.
 func (m *Member) Life() Life { return m.source.Load().credential.Life() }
 
-// Config returns how the member is reached, nil if its credential is not usable. It must not be changed.
+// Config returns the client configuration for the member, nil if its credential is not usable. It must not be changed.
 func (m *Member) Config() *rest.Config { return m.source.Load().credential.Config }
 
-// Problem returns why requests to the member fail, nil if they do not. A connection that hangs shows in its state alone.
+// Problem returns why requests to the member fail, nil if they succeed. Only the member's state shows a connection that hangs.
 func (m *Member) Problem() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -80,8 +80,8 @@ func (m *Member) problem() error {
 	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
 }
 
-// note records the outcome of a request of a watch, and reports the problem if its kind changed. Messages may differ
-// with each retry; kinds do not.
+// note records the outcome of a request for a watch, and reports the problem if its kind changed. The message may differ with
+// each retry, the kind does not.
 func (m *Member) note(ctx context.Context, watched string, err error) {
 	if ctx.Err() != nil {
 		return // canceled

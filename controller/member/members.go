@@ -21,7 +21,7 @@ import (
 
 // A Problem is a problem with a member or its credential. Unless Refused is set, the member cannot be read.
 type Problem struct {
-	// Candidate is what makes the cluster a member, or would. It is nil for a problem of a Source.
+	// Candidate is the candidate that has the problem. It is nil for a problem of a Source.
 	Candidate *Candidate
 	// Source is the name of a Source that cannot be read. Its members stay.
 	Source string
@@ -40,8 +40,8 @@ type Local interface {
 	Imported(cluster string) map[types.NamespacedName]limits.Weight
 }
 
-// A Tracker tracks the state of members. Its methods must not block. What is read of a member that left, or of which another
-// one with a new credential is tracked, is ignored.
+// A Tracker tracks the state of members. Its methods must not block. LeaseRead and Listed ignore a Member that left, or that
+// another Member with a new credential replaced.
 type Tracker interface {
 	// Track is called before a member is read, and again when its credential or annotations change. Members already
 	// lists the member.
@@ -51,15 +51,15 @@ type Tracker interface {
 	// LeaseRead is called for every heartbeat Lease that is read. renewed reports whether the Lease was renewed since it was
 	// last read.
 	LeaseRead(from *Member, is Heartbeat, renewed bool)
-	// Listed is called with the services in a complete list of a member's slices, and the UID that the heartbeat had after
-	// it, empty for none. Unless the list is ignored, it calls show, from which on Store.Read returns the list, and nothing reads
-	// a verdict between that and the judgement of the list. It reports whether the list lacks a known service.
+	// Listed is called with the services in a complete list of a member's slices, and the UID in the heartbeat that was read
+	// after the list, empty for none. Unless it ignores the list, it calls show, which makes the list visible to Store.Read,
+	// and judges the list before any verdict is read. It reports whether the list lacks a known service.
 	Listed(from *Member, uid string, services []types.NamespacedName, show func()) (lacks bool)
 }
 
 // A Handler requests reconciles. Its methods must not block.
 type Handler interface {
-	// ServiceChanged is called for each service of which a member's slices changed.
+	// ServiceChanged is called for each service when a member's slices for it changed.
 	ServiceChanged(service types.NamespacedName)
 	// MemberChanged is called when a cluster joined, synced, changed its annotations or left. All its services must be
 	// reconciled.
@@ -84,7 +84,7 @@ type Config struct {
 	Report func(Problem)
 	// Keep writes the Secret of a member with a renewed token. It must fail if the Secret has changed since it was read.
 	Keep func(context.Context, *corev1.Secret) error
-	// Clock dates heartbeats.
+	// Clock times the lists of Sources and the renewal of tokens.
 	Clock clock.WithTicker
 	// Dial connects to members; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -95,19 +95,19 @@ type Config struct {
 type Members struct {
 	config  Config
 	handler Handler
-	members atomic.Pointer[map[string]*Member] // by cluster; not changed once it is here
+	members atomic.Pointer[map[string]*Member] // by cluster; the map is replaced, never changed
 	changed chan struct{}
 	refused atomic.Pointer[[]Problem]
 	memory  *limits.Pool
-	shared  []*limits.Pool // memory, and those of Share
+	shared  []*limits.Pool // memory, and the pools passed to Share
 	turns   chan struct{}  // see Member.page
 
-	// publishers are the members that publish slices of each service. To ask the stores of 511 members in each pass is a third
-	// of the processor time of a first import.
+	// publishers are the members that publish slices of each service. Asking the stores of all 511 members in each reconcile
+	// takes a third of the CPU time of a first import.
 	publishers map[types.NamespacedName][]*Member
 	publishing sync.RWMutex
 
-	// joined read the members that joined. Only Join and Run use them and the sources.
+	// joined has a function for each new member, which reads it. Only Join and Run use joined and sources.
 	joined  []func()
 	sources []*polled
 }
@@ -127,7 +127,7 @@ func New(config Config) *Members {
 // Handle sets the handler. Call it before Join.
 func (s *Members) Handle(handler Handler) { s.handler = handler }
 
-// Share has a pool reserve its parts for the members. Call it before Join.
+// Share makes a pool reserve a part for each member. Call it before Join.
 func (s *Members) Share(pool *limits.Pool) { s.shared = append(s.shared, pool) }
 
 // Get returns a member, or nil if the cluster is not a member.
@@ -146,8 +146,8 @@ func (s *Members) Refresh() {
 	}
 }
 
-// Join has the members join whose credentials exist now, until the context ends. before are the members, other than those
-// of flags, when the previous leader ended, without credentials.
+// Join adds the members whose credentials exist now; they are read until the context ends. before are the last members of the
+// previous leader, except those of flags, without credentials.
 func (s *Members) Join(ctx context.Context, before []*Candidate) {
 	s.sources = newSources(s.config.Sources, before)
 	s.readSources(ctx)
@@ -155,7 +155,7 @@ func (s *Members) Join(ctx context.Context, before []*Candidate) {
 }
 
 // Run reads the members, and keeps them in line with the flags, their files, the Secrets and the Sources until the context
-// ends. Join precedes it.
+// ends. Call Join first.
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -244,13 +244,13 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 		s.handler.MemberChanged(member.cluster)
 	}
 	for _, member := range slices.Concat(left, replaced) {
-		for _, service := range member.Services() { // also those that were not imported
+		for _, service := range member.Services() { // even services that were not imported
 			s.slicesChanged(member, service)
 		}
 	}
 }
 
-// join returns a member, which is to be read. A cluster with an unusable credential is a member, too: its imported endpoints
+// join returns a new member, which Run reads. Even a cluster with an unusable credential is a member, so its imported endpoints
 // stay.
 func (s *Members) join(ctx context.Context, source *source) *Member {
 	ctx, end := context.WithCancel(ctx)
@@ -270,7 +270,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	return m
 }
 
-// report replaces the problems of credentials, and reports those that are new.
+// report replaces the problems that Refused returns, and reports the new ones.
 func (s *Members) report(problems []Problem) {
 	text := func(p Problem) string { return p.Candidate.key() + " " + p.Err.Error() }
 	known := map[string]bool{}

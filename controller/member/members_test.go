@@ -29,7 +29,7 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 	}
 }
 
-// idle returns members with these surroundings, of which nothing is read, and what makes them follow their sources.
+// idle returns Members that are not read, with a function that reads their sources again.
 func (s *surroundings) idle(t *testing.T, sources ...Source) (set *Members, refresh func()) {
 	t.Helper()
 	set = s.members(Config{
@@ -40,15 +40,15 @@ func (s *surroundings) idle(t *testing.T, sources ...Source) (set *Members, refr
 	return set, func() { set.refresh(ctx, nil) }
 }
 
-// TestCredentialsChange: annotations of a Secret take effect while its credential is refused, nothing that is read is cut
-// off by the refusal, and a member that was refused from the start is read once corrected. Why a member cannot be read is
-// told once, and again after it was read.
+// TestCredentialsChange: while the credential of a Secret is refused, its annotations take effect, and the connection stays. A
+// member that was refused from the start is read once corrected. A problem is reported once, and again after the member was
+// read.
 func TestCredentialsChange(t *testing.T) {
 	kubeconfigs := map[string]string{
 		"good": kubeconfig(aToken, aServer), "other": kubeconfig(`{token: u}`, aServer), "bad": "{", "worse": "[", "none": "",
 	}
-	// What a Secret has, and how requests go. What follows: another connection, another look at the member, what is told, the
-	// kubeconfig in force, with ! if it is refused, the ranges, and the rank.
+	// Each step has the content of a Secret and the outcome of requests, and then the effects: a MemberChanged, a new
+	// connection, reports, the kubeconfig in use, with ! if it is refused, the ranges, and the rank.
 	for name, steps := range map[string][][2]string{
 		"kubeconfig turns bad": {
 			{"good", "changed connected good []"},
@@ -164,8 +164,8 @@ func TestCredentialsChange(t *testing.T) {
 	}
 }
 
-// TestServicesOfAMemberThatLeaves: all that it published is looked at without it, also what was not imported. A list that
-// the Tracker ignores does not become visible.
+// TestServicesOfAMemberThatLeaves: all services that it published are reconciled without it, even services that were not
+// imported. A list that the Tracker ignores does not become visible.
 func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	for name, after := range map[string][]*corev1.Secret{
 		"another credential": {secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))},
@@ -202,8 +202,8 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	}
 }
 
-// TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so that a look at the set forgets
-// none that joined. Each has its part of the memory.
+// TestJoiningMembersAreMembers: when the handler is called for a new member, it finds all new members, so that no reconcile
+// misses one. Each has its part of the memory.
 func TestJoiningMembersAreMembers(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
 	around := having(secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{"))
@@ -225,7 +225,7 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	if strings.Join(told, " ") != "north south west" {
 		t.Errorf("told of %v", told)
 	}
-	if !set.memory.Claim("west", 1<<29+1, nil) { // more than the half that is for all
+	if !set.memory.Claim("west", 1<<29+1, nil) { // more than the half that is not reserved
 		t.Error("no part of the memory is reserved for west")
 	}
 }

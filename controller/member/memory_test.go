@@ -18,17 +18,17 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// heap is what is live on the heap.
+// heap returns the live bytes on the heap.
 func heap() int {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools held is garbage once more
+	runtime.GC() // a sync.Pool keeps its objects for one cycle
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapAlloc)
 }
 
-// TestMemoryAtTheLimits: whatever a member sends, what is held of it takes no more memory than its part of the limit,
-// and its copies in the local cluster no more than that again.
+// TestMemoryAtTheLimits: whatever a member sends, its slices take no more memory than its part of the limit, and their copies
+// in the local cluster no more than that again.
 func TestMemoryAtTheLimits(t *testing.T) {
 	const limit, part = 8 << 20, 8<<20*9/16 - 8
 	for name, fill := range map[string]func(*discoveryv1.EndpointSlice){

@@ -35,7 +35,7 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// answering is a server that answers an empty page, once begin is closed unless it is nil.
+// answering is a server that answers with an empty page: at once if begin is nil, otherwise when begin is closed.
 func answering(t *testing.T, begin <-chan struct{}) roundTrip {
 	return func(*http.Request) (io.ReadCloser, error) {
 		if begin != nil {
@@ -59,8 +59,8 @@ func drip(*http.Request) (io.ReadCloser, error) {
 	return body, nil
 }
 
-// TestSlowServers: servers that answer a byte at a time, for as long as they may and again, hold up the list of another
-// member for a moment only: of so many times as many as have a turn at once, each has its page at most once before it.
+// TestSlowServers: servers that answer a byte at a time, as slowly as they may, delay the list of another member only briefly:
+// of times * listsAtOnce servers, each reads at most one page before it.
 func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestSlowServers(t *testing.T) {
 	}
 }
 
-// TestPagesAreReadInTurn: so many pages of lists are held at once and no more,
-// and a server that does not answer keeps no member waiting.
+// TestPagesAreReadInTurn: there are no more pages in memory than turns, and a server that does not answer keeps no member
+// waiting.
 func TestPagesAreReadInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, never := (&surroundings{}).west().set, make(chan struct{})
@@ -132,7 +132,7 @@ func TestPagesAreReadInTurn(t *testing.T) {
 	})
 }
 
-// TestWatchThatNobodyEnds: a watch of which nothing comes any more, also not its end, is closed.
+// TestWatchThatNobodyEnds: a watch that delivers nothing any more, not even its end, is closed.
 func TestWatchThatNobodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, seconds, version := time.Now(), "", "1"
@@ -154,11 +154,11 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 // pages is a server that answers lists in pages, and too large a page with an error.
 type pages struct {
 	slices []*discoveryv1.EndpointSlice
-	// made makes count slices in place of these.
+	// made makes each of count slices, which replace slices.
 	made  func(i int) *discoveryv1.EndpointSlice
 	count int
 	most  int64
-	// err is that of a page with more slices than most; nil means that it is too large.
+	// err is the error of a page with more slices than most; nil means that the page is too large.
 	err   error
 	grows bool // later pages may have any size
 	asked []int64
@@ -193,8 +193,8 @@ func (p *pages) serve(t *testing.T) roundTrip {
 	}
 }
 
-// TestPages: a member behind a slow link is listed all the same, and so is one with large slices. A few of them do not make
-// all pages small.
+// TestPages: members behind a slow link and members with large slices are listed completely. A few large slices do not make all
+// pages small.
 func TestPages(t *testing.T) {
 	for name, test := range map[string]struct {
 		count  int

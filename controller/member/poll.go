@@ -9,30 +9,30 @@ import (
 	"reflect"
 )
 
-// A Source proposes members, besides flags and Secrets with ClusterLabel.
+// A Source proposes members, in addition to flags and Secrets with ClusterLabel.
 type Source interface {
 	// String names the source, as the operator configured it.
 	String() string
-	// List returns all candidates, in the same order if they are the same. An error means that they are not known: those of
-	// before stay.
+	// List returns all candidates, in the same order if they are the same. After an error, the candidates of the previous list
+	// stay.
 	List(context.Context) ([]*Candidate, error)
 }
 
-// errVanished is the error of a list that is empty, other than the one before.
+// errVanished is the error for the first empty list of a source that had members.
 var errVanished = errors.New("all of its members are gone at once: they leave if the next list is empty, too")
 
-// A polled source is what is known of a source. Losing the source removes no member: its last list stays, or the members
-// that the previous leader had of it.
+// A polled source is a Source with its known candidates. A source that cannot be listed removes no member: the candidates of
+// its last list stay or, before its first list, the candidates of the previous leader.
 type polled struct {
 	source Source
-	// known are the candidates of the last list or, until the first one, those that the previous leader had.
+	// known are the candidates of the last list or, until the first list, of the previous leader.
 	known  []*Candidate
 	listed bool
-	empty  bool // the last list was
+	empty  bool // the last list was empty
 	err    error
 }
 
-// newSources returns the sources with the members that the previous leader left.
+// newSources returns the sources with the candidates that the previous leader had.
 func newSources(sources []Source, left []*Candidate) (all []*polled) {
 	for _, source := range sources {
 		r := &polled{source: source}
@@ -64,11 +64,11 @@ func (s *Members) readSources(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// take takes over the result of a list, and reports whether the candidates changed.
+// take stores the result of a list, and reports whether the candidates changed.
 func (r *polled) take(list []*Candidate, err error) (changed bool) {
 	empty := err == nil && len(list) == 0
 	if empty && !r.empty && len(r.known) > 0 {
-		err = errVanished // the objects of a CustomResourceDefinition that is deleted go first
+		err = errVanished // before a CustomResourceDefinition is deleted, all its objects are
 	}
 	r.empty, r.err = empty, err
 	switch {
@@ -81,7 +81,7 @@ func (r *polled) take(list []*Candidate, err error) (changed bool) {
 		return false
 	default:
 		list = nil
-		for _, candidate := range r.known { // whose credentials the previous leader did not leave
+		for _, candidate := range r.known { // the previous leader recorded no credentials
 			without := *candidate
 			without.Err = fmt.Errorf("its credential is not known, because --members-from=%s was not read since the controller started: %w",
 				r.source, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A fakeSource has what the test gives it.
+// A fakeSource returns the list and the error of the test.
 type fakeSource struct {
 	list []*Candidate
 	err  error
@@ -30,7 +30,7 @@ func candidate(cluster, data string) *Candidate {
 	return &Candidate{Cluster: cluster, Kind: "Thing", Name: "fleet/" + cluster, Kubeconfig: []byte(data)}
 }
 
-// TestMembersOfASource: members join and leave with their objects, and stay while the source is lost.
+// TestMembersOfASource: members join and leave with their objects, and stay while the source cannot be listed.
 func TestMembersOfASource(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
 	objects := map[string]*Candidate{"west": candidate("west", good), "north": candidate("north", "{"), "west+": candidate("west", good)}
@@ -39,7 +39,7 @@ func TestMembersOfASource(t *testing.T) {
 	objects["west'"].Name, objects["west'"].Annotations = "fleet/other", objects["west+"].Annotations
 	for name, test := range map[string]struct {
 		before string
-		// steps are what the source has, or that it is lost, and the members, with ! if they are not read, and + with a rank. After "," it is reported.
+		// steps are the objects of the source, or lost, and the members: ! if not read, + with a rank. A report follows ",".
 		steps [][2]string
 	}{
 		"join and leave":                    {"", [][2]string{{"", ""}, {"west", "west"}, {"west", "west"}, {"west+", "west+"}, {"west north", "north! west"}, {"north", "north!"}}},

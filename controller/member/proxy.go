@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ProxyOf returns the proxy that a kubeconfig names, nil for none. Proxies of the environment do not count.
+// ProxyOf returns the proxy that a kubeconfig names, nil for none. It ignores proxies of the environment.
 func ProxyOf(config *rest.Config) *url.URL {
 	if config.Proxy == nil {
 		return nil
@@ -53,8 +53,7 @@ func (d dial) DialContext(ctx context.Context, network, address string) (net.Con
 	return d(ctx, network, address)
 }
 
-// socks returns a dial through a SOCKS5 proxy, which dialTimeout bounds: http.Transport waits without limit for such a
-// proxy to answer.
+// socks returns a dial through a SOCKS5 proxy, bounded by dialTimeout: http.Transport would wait for the proxy without limit.
 func socks(through *url.URL, direct dial) (dial, error) {
 	dialer, err := proxy.FromURL(through, direct)
 	if err != nil {

@@ -106,7 +106,7 @@ func (p *tunnel) serve(t *testing.T, scheme string) string {
 	return server.Listener.Addr().String()
 }
 
-// behind returns the kubeconfig of a server that only a proxy resolves, with the authority of its certificate and the name in it.
+// behind returns the kubeconfig of a server that only a proxy resolves, with the CA of its certificate and the name in it.
 func behind(authority []byte, proxy string) string {
 	return kubeconfig(`{token: s3cr3t}`, fmt.Sprintf(
 		`{server: "https://west.invalid:6443", tls-server-name: example.com, certificate-authority-data: %s, proxy-url: %q}`,
@@ -162,7 +162,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestProxyThatTerminatesTLS: it gets no request.
+// TestProxyThatTerminatesTLS: such a proxy gets no request.
 func TestProxyThatTerminatesTLS(t *testing.T) {
 	imposter := listening(t, func(http.ResponseWriter, *http.Request) { t.Error("it gets a request") })
 	proxy := &tunnel{server: imposter.Listener.Addr().String()}

@@ -18,7 +18,7 @@ func (s *Members) Publishing(service types.NamespacedName) []*Member {
 // left reports whether a member left, or was replaced by one with another credential.
 func (s *Members) left(m *Member) bool { return s.Get(m.cluster) != m }
 
-// slicesChanged notes that slices of a service changed, and tells the handler. The member may have left.
+// slicesChanged updates publishers after slices of a service changed, and notifies the handler. The member may have left.
 func (s *Members) slicesChanged(m *Member, service types.NamespacedName) {
 	s.publishing.Lock()
 	all := slices.DeleteFunc(s.publishers[service], func(other *Member) bool { return other == m || s.left(other) })

@@ -20,9 +20,9 @@ import (
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// renewToken keeps the token of the member's Secret from ending, until the context ends: at half of its life it requests
-// another token of the same ServiceAccount, for as long a life. It leaves tokens alone that are not of the account of one
-// reader. A new token changes the Secret, which replaces the connection.
+// renewToken renews the token in the member's Secret until the context ends: at half of its life it requests another token of
+// the same ServiceAccount with the same lifetime. It renews only tokens whose account was made for one reader. A new token
+// changes the Secret, which replaces the connection.
 func (m *Member) renewToken(ctx context.Context) {
 	if m.held() == nil {
 		return
@@ -34,7 +34,7 @@ func (m *Member) renewToken(ctx context.Context) {
 	}
 	logger, clock := klog.FromContext(ctx), m.set.config.Clock
 	said := ""
-	// Not at once: the clock of the member may be behind this one, so that each of its tokens is due when it is new.
+	// Wait at least minRetry: if the member's clock is behind, even a new token is past half of its life.
 	first := clock.Now().Add(minRetry)
 	if half := has.Issued.Add(has.length() / 2); half.After(first) {
 		first = half
@@ -49,7 +49,7 @@ func (m *Member) renewToken(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err == nil: // the Secret has it; if another writer reverts that, it is repeated
+		case err == nil: // if another writer reverts the Secret, the next attempt renews the token again
 			said = ""
 		case err.Error() != said:
 			said = err.Error()
@@ -70,7 +70,7 @@ func (m *Member) held() *corev1.Secret {
 	return secret
 }
 
-// replaceToken requests a token of the account of another one, and writes it to the member's Secret.
+// replaceToken requests a token for the account of has, and replaces token with it in the member's Secret.
 func (m *Member) replaceToken(ctx context.Context, has Token, token string) error {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -101,7 +101,7 @@ func (m *Member) replaceToken(ctx context.Context, has Token, token string) erro
 	return nil
 }
 
-// ReplaceToken returns a kubeconfig whose current user has another token, and which is otherwise the same.
+// ReplaceToken returns an equivalent kubeconfig with another token for its current user.
 func ReplaceToken(kubeconfig []byte, token string) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {

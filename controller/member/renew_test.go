@@ -27,12 +27,12 @@ import (
 // readers is the subject of the tokens with which east reads a cluster.
 const readers = "system:serviceaccount:clusterset-dns:clusterset-member-east"
 
-// readerToken is a token of the account by which east reads a cluster.
+// readerToken is a token of the account with which east reads a cluster.
 func readerToken(issued time.Time, life time.Duration) string {
 	return tokenOf(readers, issued, issued.Add(life))
 }
 
-// exporter issues tokens of one account, unless it is down, and nothing reads it with one that ended.
+// exporter issues tokens of one account, unless it is down, or the requesting token has expired.
 type exporter struct {
 	down   atomic.Bool
 	asked  int
@@ -55,7 +55,7 @@ func (e *exporter) createToken(action clienttesting.Action) (bool, runtime.Objec
 	return true, request, nil
 }
 
-// holding is a member by a Secret with the kubeconfig of a token, and what it exports.
+// holding is a member with the Secret held, whose tokens the exporter issues.
 func (e *exporter) holding(t *testing.T, held *corev1.Secret) *Member {
 	t.Helper()
 	credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
@@ -75,7 +75,7 @@ func heldToken(token string) *corev1.Secret {
 	return secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))
 }
 
-// TestRenewToken: a year passes, in which the member is away for a third of the life of each token.
+// TestRenewToken: a token is renewed for a year, although the member is unreachable for a third of each life.
 func TestRenewToken(t *testing.T) {
 	for _, life := range []time.Duration{24 * time.Hour, 1440 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -126,8 +126,7 @@ func TestRenewToken(t *testing.T) {
 	}
 }
 
-// TestTokenOfAnotherAccount: what a member answers takes the place of the token only if it is of the same account, and ends
-// later.
+// TestTokenOfAnotherAccount: the token that a member returns is used only if it is of the same account, and expires later.
 func TestTokenOfAnotherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token := readerToken(time.Now(), time.Hour)
@@ -150,7 +149,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	})
 }
 
-// TestNotRenewed: tokens that are not of a reader's account in a Secret of the controller cost no request.
+// TestNotRenewed: tokens of other accounts, or in other Secrets than those with ClusterLabel, cost no request.
 func TestNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -175,7 +174,7 @@ func TestNotRenewed(t *testing.T) {
 	})
 }
 
-// TestNoTokenToReplace: FuzzReplaceToken has what becomes of those that have one.
+// TestNoTokenToReplace: a kubeconfig without a token is an error. FuzzReplaceToken has those with a token.
 func TestNoTokenToReplace(t *testing.T) {
 	for _, wrong := range []string{"{", kubeconfig(`{client-certificate-data: eA==}`, aServer), "apiVersion: v1\nkind: Config"} {
 		if got, err := ReplaceToken([]byte(wrong), "d.e.f"); err == nil {

@@ -24,8 +24,8 @@ import (
 )
 
 // TestRequests: every list and every watch asks the server of a member for its published slices and its heartbeat alone, in
-// pages: slices that are not exported are never sent. What another cluster under the same id says is looked at by nobody
-// before its UID is known. Each member has one HTTP/2 connection, of which the heartbeat is a proof.
+// pages: slices that are not exported are never sent. A list from another cluster with the same id is not visible before its
+// UID is known. Each member has one HTTP/2 connection, which a heartbeat proves to be alive.
 func TestRequests(t *testing.T) {
 	events, listed := make(chan string, 100), make(chan struct{})
 	list := sync.OnceFunc(func() { close(listed) })
@@ -55,7 +55,7 @@ func TestRequests(t *testing.T) {
 		if r.ProtoMajor != 2 || verb == "list" && query.Get("limit") == "" {
 			t.Errorf("%s by %s, or it has no limit", r.URL, r.Proto)
 		}
-		if resource == "leases" { // its list is later than that of slices
+		if resource == "leases" { // the heartbeat is answered after the slices
 			select {
 			case <-listed:
 			case <-r.Context().Done():

@@ -24,8 +24,8 @@ func (m *Member) changed(services []types.NamespacedName) {
 	}
 }
 
-// replace takes over a complete list of the cluster with a UID, and reports whether it lacks a known service. The handler is told
-// only of services that changed.
+// replace makes a complete list visible, and reports whether it lacks a known service. uid is the UID of the listed cluster.
+// The handler is notified only of services that changed.
 func (m *Member) replace(ctx context.Context, list *limits.List, uid string) (lacks bool) {
 	before := m.Synced()
 	var changed []types.NamespacedName

@@ -28,7 +28,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// replace lists what the server has, and returns the UID of its cluster, nil if the list may be incomplete.
+// replace lists the slices of the server, and returns the UID of its cluster, nil if the list may be incomplete.
 func replace(t *testing.T, store *Member, server *pages) *string {
 	t.Helper()
 	_, listed, err := connected(t, store, "https://west", server.serve(t)).list(t.Context(), func() {})
@@ -54,7 +54,7 @@ func TestStoredFields(t *testing.T) {
 		t.Errorf("published are %v, complete: %t", published, complete)
 	}
 	for _, each := range export.OpenAll(published) {
-		// A member that fills these would have them decoded with each look at the service.
+		// If a member filled these, each reconcile of the service would decode them.
 		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil || each.Ports != nil || len(each.Labels) != 1 ||
 			each.Annotations != nil {
 			t.Errorf("stored with more fields than are needed: %v", each)

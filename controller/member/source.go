@@ -32,7 +32,7 @@ const (
 type Static struct {
 	// Cluster is the id of the member.
 	Cluster string
-	// Kubeconfig is the path of its kubeconfig, of which the current context is used.
+	// Kubeconfig is the path of its kubeconfig. The current context is used.
 	Kubeconfig string
 }
 
@@ -41,31 +41,30 @@ type source struct {
 	candidate *Candidate
 	settings
 	credential Credential
-	// unread is set if the member cannot be read: the credential is invalid, or an annotation and no valid value of it is
-	// known.
+	// unread is set if the member cannot be read: the credential is invalid, or an annotation is invalid and never was valid.
 	unread bool
 }
 
-// settings are what the annotations of a member mean.
+// settings are the parsed annotations of a member.
 type settings struct {
 	cidrs  []netip.Prefix
 	rank   int
 	accept *scope.Patterns // nil without the annotation
 }
 
-// keeps reports whether the member keeps its connection, or stays unread, when the other source follows. An unusable
-// credential removes nothing.
+// keeps reports whether the member keeps its connection, or stays unread, when other replaces s. An unusable credential ends no
+// connection.
 func (s *source) keeps(other *source) bool {
 	return other.unread || !s.unread && s.candidate.Kind == other.candidate.Kind &&
 		bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
 }
 
-// renewed returns the source with the parts of another one that need no new connection.
+// renewed returns s with the parts of from that need no new connection.
 func (s *source) renewed(from *source) *source {
 	return &source{candidate: from.candidate, settings: from.settings, credential: s.credential, unread: s.unread}
 }
 
-// An AnnotationError is an annotation with an invalid value.
+// An AnnotationError reports an annotation with an invalid value.
 type AnnotationError struct {
 	Key string
 	Err error
@@ -75,7 +74,7 @@ type AnnotationError struct {
 func (e *AnnotationError) Error() string { return "annotation " + e.Key + ": " + e.Err.Error() }
 
 // parseCIDRs parses the annotation CIDRsAnnotation, nil without it. The prefixes are masked. A value without a prefix is
-// invalid, as a script writes that does not know the ranges: it does not lift the restriction.
+// invalid and does not lift the restriction: a script that does not know the ranges may write it.
 func parseCIDRs(annotations map[string]string) ([]netip.Prefix, error) {
 	text, found := annotations[CIDRsAnnotation]
 	if !found {
@@ -101,9 +100,9 @@ const (
 	LastRank = maxRank + 1
 )
 
-// ParseRank parses the annotation RankAnnotation. In conflicts, exports of a cluster with a lower rank precede. Without
-// the annotation the rank is 0. If the value is not an integer from -1000 to 1000 it is LastRank, so that a typing
-// error gives no cluster precedence.
+// ParseRank parses the annotation RankAnnotation. In conflicts, the export of the cluster with the lower rank wins. Without the
+// annotation the rank is 0. If the value is not an integer from -1000 to 1000 it is LastRank, so that a typo gives no cluster
+// precedence.
 func ParseRank(annotations map[string]string) (int, error) {
 	text, found := annotations[RankAnnotation]
 	if !found {
@@ -118,20 +117,20 @@ func ParseRank(annotations map[string]string) (int, error) {
 	return rank, nil
 }
 
-// Refused returns the problems of the credentials that are not used, or not as they are. The list is shared.
+// Refused returns the problems of credentials that are not used, or used with previous annotations. The list is shared.
 func (s *Members) Refused() []Problem {
 	return ptr.Deref(s.refused.Load(), nil)
 }
 
-// gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with
-// invalid content still makes its cluster a member; a credential with an invalid id does not. keys are those of the
-// candidates that are members already, and connected are the members.
+// gather returns the sources of all members, by cluster, and the problems of candidates. A credential with invalid content
+// still makes its cluster a member; a credential with an invalid id does not. keys are the keys of the current members,
+// connected the current members by cluster.
 func gather(config Config, of []*Candidate, keys map[string]bool, connected map[string]*Member) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
 	for _, candidate := range candidates(config, of, keys) {
 		if candidate.Source != "" && candidate.Cluster == config.Cluster {
-			continue // an inventory has the local cluster, too
+			continue // an inventory lists the local cluster, too
 		}
 		problem := Problem{Candidate: candidate, Refused: true}
 		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
@@ -145,8 +144,8 @@ func gather(config Config, of []*Candidate, keys map[string]bool, connected map[
 	return sources, problems
 }
 
-// parse returns the source that a candidate is, and what is wrong with it. While an annotation is invalid, or a file cannot
-// be read, the settings of the member stay, if there are any, so that a renewed token is used nevertheless.
+// parse returns the source for a candidate, and its first problem. While an annotation is invalid or a file cannot be read, the
+// member keeps its settings, if it has any, so that a renewed token is used nevertheless.
 func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	s = &source{candidate: candidate}
 	switch {
@@ -160,7 +159,7 @@ func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	if candidate.Kind == kindFlag {
 		with := *candidate
 		if with.Annotations = s.credential.Annotations; err != nil && member != nil {
-			with.Annotations = member.Annotations() // those of a file that cannot be read stay
+			with.Annotations = member.Annotations() // an unreadable file keeps the previous annotations
 		}
 		s.candidate = &with
 	}
@@ -180,8 +179,8 @@ func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	return s, err
 }
 
-// parseAccept parses the annotation scope.AcceptAnnotation, nil if there is none. If it is invalid, everything is accepted
-// with the error: nothing new is read of such a member, and its copies were accepted before.
+// parseAccept parses the annotation scope.AcceptAnnotation, nil if there is none. If it is invalid, parseAccept returns
+// AllServices and an error: nothing new is read from such a member, and its copies were accepted before.
 func parseAccept(annotations map[string]string) (*scope.Patterns, error) {
 	text, found := annotations[scope.AcceptAnnotation]
 	if !found {

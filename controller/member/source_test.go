@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestGather: which clusters are members, and what is refused, in any order of the candidates. Flags precede Secrets, and these
-// the objects of an inventory, whatever their age. A candidate that is a member keeps its id from all that are not trusted more.
+// TestGather: the members and the refused candidates, for any order of the candidates. Flags precede Secrets, and Secrets
+// precede objects of an inventory, whatever their age. A member loses its id only to a candidate that is trusted more.
 func TestGather(t *testing.T) {
-	// Secrets and objects of an inventory as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig is
-	// none. Flags as "cluster=file". was are the keys of members. Members with ! if the credential is unusable, and problems as
-	// "source: part of the error".
+	// Secrets and objects of an inventory as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig
+	// is invalid. Flags as "cluster=file". was are the keys of members. Members with ! if the credential is unusable, and
+	// problems as "source: part of the error".
 	const inventory = "clusterprofile:fleet"
 	for _, test := range []struct{ flags, secrets, objects, was, members, problems string }{
 		{},
@@ -98,7 +98,7 @@ func annotated(kubeconfig, annotations string) string {
 		"}], ", 1)
 }
 
-// TestAnnotationsOfAFile: kubeconfig files confine their members as Secrets do. What a member or an inventory wrote, not.
+// TestAnnotationsOfAFile: annotations in a flag's file restrict the member as on a Secret. Other kubeconfigs' are ignored.
 func TestAnnotationsOfAFile(t *testing.T) {
 	with := func(annotations string) string { return annotated(kubeconfig(aToken, aServer), annotations) }
 	confined := with(`{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: "5"}`)

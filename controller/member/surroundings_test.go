@@ -75,12 +75,12 @@ func (s *surroundings) members(config Config) *Members {
 	return members
 }
 
-// member is the member west, with that credential, of which nothing is read.
+// member is the member of a candidate, which is not read.
 func (s *surroundings) member(config Config, by *Candidate) *Member {
 	return s.members(config).join(context.Background(), &source{candidate: by, credential: Credential{Namespace: "clusterset-dns"}})
 }
 
-// west is the member west, by no object.
+// west is the member west, whose candidate has no object.
 func (s *surroundings) west() *Member {
 	return s.member(Config{Clock: clock.RealClock{}}, &Candidate{Cluster: "west"})
 }

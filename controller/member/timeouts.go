@@ -22,23 +22,21 @@ const (
 
 // Timeouts of requests.
 const (
-	// patience bounds the response to a list and the beginning of a watch. Pings only prove the connection: a proxy may
-	// answer them and have lost the request. An API server answers or fails within 60 s (kube-apiserver's
-	// --request-timeout).
+	// patience bounds the wait for the headers of a response. Pings only prove the connection: a proxy may answer them although
+	// it lost the request. An API server answers or fails within 60 s (kube-apiserver's --request-timeout).
 	patience = 70 * time.Second
-	// pageWithin bounds how long a page of a list may take once it has its turn: others wait for it, in the order in which
-	// they came.
+	// pageWithin bounds how long a page of a list may take once it has its turn: pages of other members wait for it.
 	pageWithin = 15 * time.Second
 )
 
-// retry is the backoff of failed requests, for each of a member's two watches on its own. It is reset after a watch that
-// lasted: occasional disconnects must cost no heartbeat.
+// retry is the backoff of failed requests, separate for each of a member's two watches. A watch longer than lasting resets it:
+// occasional disconnects must cost no heartbeat.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 
 const lasting = 5 * time.Second
 
-// sourceInterval is the time between two lists of a source, and sourcePatience bounds a list. Files of Static are read with
-// each filesEvery-th: all credentials are parsed then.
+// sourceInterval is the time between two lists of a source, and sourcePatience bounds a list. After every filesEvery intervals,
+// the files of Static are read, and all credentials parsed.
 const (
 	sourceInterval = 10 * time.Second
 	sourcePatience = 5 * time.Second

@@ -15,18 +15,18 @@ const (
 	ReaderLabel = "clusterset-dns.github.io/reader"
 	// AccountPrefix begins the name of such a ServiceAccount; the id of the reader follows.
 	AccountPrefix = "clusterset-member-"
-	// maxToken is more than API servers issue.
+	// maxToken bounds a token, in bytes. API servers issue shorter ones.
 	maxToken = 16 << 10
-	// minLife is the least lifetime that Kubernetes issues.
+	// minLife is the shortest lifetime of a token that Kubernetes issues.
 	minLife = 10 * time.Minute
 	// minRetry is the least time between two attempts to renew a token.
 	minRetry = 30 * time.Second
 )
 
-// A Token is what a JSON Web Token (RFC 7519) claims. Its signature is not verified.
+// A Token has the claims of a JSON Web Token (RFC 7519). Its signature is not verified.
 type Token struct {
 	Life
-	// Namespace and Account are those of the ServiceAccount, empty if the subject is another.
+	// Namespace and Account name the ServiceAccount, empty if the subject is not a ServiceAccount.
 	Namespace, Account string
 }
 
@@ -66,7 +66,7 @@ func ParseToken(text string) (Token, bool) {
 	return t, true
 }
 
-// renewable reports whether the reader may renew the token: it ends, and its ServiceAccount is that of one reader.
+// renewable reports whether the reader may renew the token: it expires, and its ServiceAccount was made for one reader.
 func (t Token) renewable() bool {
 	return strings.HasPrefix(t.Account, AccountPrefix) && t.Expires.After(t.Issued) && !t.Issued.IsZero()
 }
@@ -74,7 +74,7 @@ func (t Token) renewable() bool {
 // length returns how long the token is valid in all.
 func (l Life) length() time.Duration { return l.Expires.Sub(l.Issued) }
 
-// replaces reports whether the token may replace another one: it is of the same ServiceAccount, and ends later.
+// replaces reports whether the token may replace another one: it is of the same ServiceAccount, and expires later.
 func (t Token) replaces(other Token) bool {
 	return t.renewable() && t.Account == other.Account && t.Namespace == other.Namespace && t.Expires.After(other.Expires)
 }

@@ -52,7 +52,7 @@ func TestParseToken(t *testing.T) {
 	}
 }
 
-// TestEnding: a credential is ending in the last fifth of its life, and at most in its last week.
+// TestEnding: a credential is ending in the last fifth of its life, but at most its last week.
 func TestEnding(t *testing.T) {
 	day := 24 * time.Hour
 	for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// FuzzParseToken: whatever a member hands over, what is accepted has only the characters of a token.
+// FuzzParseToken: an accepted text has only the characters of a token.
 func FuzzParseToken(f *testing.F) {
 	f.Add(tokenOf("system:serviceaccount:a:clusterset-member-east", noon, noon.Add(time.Hour)))
 	f.Add("e30.e30.e30")

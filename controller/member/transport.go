@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// newHTTPClient returns the client of one member. Unlike rest.HTTPClientFor it shares no transport, so that each member has its
-// own HTTP/2 connection and the heartbeat proves the connection of the slices. A request fails if its response does not begin
-// within patience. The proxy of the kubeconfig is used, or else that of the environment.
+// newHTTPClient returns the client of one member. Unlike rest.HTTPClientFor it shares no transport: each member has its own
+// HTTP/2 connection, so a heartbeat proves that the connection of the slices is alive. A request fails if its response does not
+// begin within patience. It uses the proxy of the kubeconfig or, without one, of the environment.
 func newHTTPClient(config *rest.Config) (*http.Client, error) {
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
