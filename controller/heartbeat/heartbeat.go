@@ -47,13 +47,13 @@ const (
 	WritesFail Reason = "writes"
 )
 
-// Reasons are all but None.
+// Reasons lists every Reason except None.
 var Reasons = []Reason{InputsLate, WritesFail}
 
-// Config is what a Renewer needs.
+// Config configures a Renewer.
 type Config struct {
 	Client kubernetes.Interface
-	// Namespace is that of the Lease.
+	// Namespace is the namespace of the Lease.
 	Namespace string
 	// Cluster is the id of the local cluster.
 	Cluster  string
@@ -61,24 +61,24 @@ type Config struct {
 	Recorder record.EventRecorder
 	// After is how long a fault may last before the heartbeat stops.
 	After time.Duration
-	// Late returns the name of a resource that exports depend on, and that could not be read for at least so long or is not
-	// served; empty if there is none.
+	// Late returns the name of a resource on which exports depend, if it is not served or could not be read for at least
+	// longer; otherwise empty.
 	Late func(longer time.Duration) string
-	// Retry reconciles a service again whose slices could not be written, regardless of its backoff.
+	// Retry reconciles a service at once, regardless of its backoff, because its slices could not be written.
 	Retry func(service types.NamespacedName)
 	// Annotations returns the annotations of the heartbeat, as they are now. Empty ones are left out.
 	Annotations func() map[string]string
 }
 
-// A Renewer renews the Lease by which other members see that the EndpointSlices of this cluster are kept up to date, while this
-// replica leads and they are (docs/design.md, "Heartbeat"). The Reconciler ends a reconcile that hangs, and records it as
-// failed. It is safe for concurrent use; one goroutine runs it.
+// A Renewer renews the heartbeat Lease while this replica leads and the published EndpointSlices are kept up to date
+// (docs/design.md, "Heartbeat"). The Reconciler ends a reconcile that hangs, and reports it as failed. A Renewer is safe for
+// concurrent use; one goroutine runs it.
 type Renewer struct {
 	Config
 	last *coordinationv1.Lease // as last written
 
 	mu sync.Mutex
-	// unseen are the services that were not yet reconciled.
+	// unseen are the expected services that were not reconciled yet.
 	unseen map[types.NamespacedName]struct{}
 	seen   chan struct{}
 	// late are the services whose published slices are out of date, and since when.
@@ -115,13 +115,13 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 				"docs/operate/members.md, so that the other clusters do not lose all exports of this one", cluster, before,
 				namespace, member.HeartbeatLease)
 		}
-		// Without the right to read it, the renewal reports the error.
+		// If the right to read the Lease is missing, the renewal reports the error.
 		return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), nil
 	})
 }
 
-// Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of that. It calls apply.Probe if a
-// service is late.
+// Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of the reason. It calls apply.Probe
+// if a service is late.
 func (h *Renewer) Doubt(ctx context.Context) Reason {
 	asking, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
 	defer cancel()
@@ -214,9 +214,9 @@ func (h *Renewer) renew(ctx context.Context) (err error) {
 	return err
 }
 
-// stamp makes a Lease that was read or written last a renewal.
+// stamp turns the Lease, as last read or written, into a renewal.
 func (h *Renewer) stamp(lease *coordinationv1.Lease) {
-	// Those that no longer apply are removed.
+	// Annotations that no longer apply are removed.
 	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
 	for key, value := range h.Annotations() {
 		if value != "" {
@@ -278,7 +278,7 @@ func (h *Renewer) doubt(ctx context.Context) (Reason, string) {
 	return None, ""
 }
 
-// Doubted returns what Doubt returned last, and a message for an administrator.
+// Doubted returns the last result of Doubt, and a message for an administrator.
 func (h *Renewer) Doubted() (Reason, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -37,7 +37,7 @@ type faults struct {
 	inputs  string // that are late
 }
 
-// A beating is a heartbeat of cluster east, and what it is written to.
+// A beating is a Renewer of cluster east with a fake API server.
 type beating struct {
 	*Renewer
 	client *fake.Clientset
@@ -65,7 +65,7 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 	return b
 }
 
-// renewed returns how long ago the heartbeat was renewed, as "5s ago by east", and the Events since it was asked last.
+// renewed returns how long ago the heartbeat was renewed, as "5s ago by east", and the Events since the last call.
 func (b *beating) renewed(t *testing.T) string {
 	t.Helper()
 	synctest.Wait()
@@ -80,8 +80,8 @@ func (b *beating) renewed(t *testing.T) string {
 	return text
 }
 
-// TestHeartbeatVouchesForTheSlices: it begins once each expected service was reconciled, though perhaps in vain, stops while
-// slices cannot be written, and goes on when they can.
+// TestHeartbeatVouchesForTheSlices: the heartbeat begins once each expected service was reconciled, even if that failed, stops
+// while slices cannot be written, and resumes when they can.
 func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		<-New(Config{}, nil).Seen() // a cluster that exports nothing waits for nothing
