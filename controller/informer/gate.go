@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// patience is how long Wait waits for an informer that is behind, since one last fell behind, began to catch up
-	// or caught up. It is a little more than the longest backoff.
+	// patience is how long Wait waits after an informer last fell behind, began to catch up or caught up. It is a little more
+	// than the longest backoff.
 	patience = 7 * time.Second
 	// longest is how long Wait waits in all while informers fall behind again and again.
 	longest = time.Minute
@@ -28,13 +28,13 @@ const (
 type FreshnessGate struct {
 	mu     sync.Mutex
 	behind map[*Informer]time.Time // since when
-	// changed is when an informer last fell behind, began to catch up or caught up. began is when the first one did that
-	// was not preceded by another one within patience.
+	// changed is when an informer last fell behind, began to catch up or caught up. began is when the first of these events
+	// after a pause of patience happened.
 	changed, began time.Time
 }
 
-// Wait returns once no informer is behind, or when the context ends, or 7 s after an informer last fell behind, began
-// to catch up or caught up, a minute after that began at the latest.
+// Wait returns once no informer is behind, or when the context ends, or 7 s after an informer last fell behind, began to catch
+// up or caught up, but at most a minute after the first such event.
 func (g *FreshnessGate) Wait(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) { return !g.holds(), nil })
 }
@@ -55,7 +55,7 @@ func (g *FreshnessGate) holds() bool {
 	return len(g.behind) > 0 && time.Since(g.changed) < patience && time.Since(g.began) < longest
 }
 
-// Late returns the resource of an informer that exports depend on and that was behind for at least so long; empty if
+// Late returns the resource of an informer on which exports depend, and which has been behind for at least longer; empty if
 // there is none.
 func (g *FreshnessGate) Late(longer time.Duration) string {
 	g.mu.Lock()

@@ -42,22 +42,22 @@ type Client[L runtime.Object] interface {
 
 // Options of an Informer.
 type Options struct {
-	// Resource is its name in the log.
+	// Resource names the resource in the log.
 	Resource string
 	// Example is an object of the type that the client returns.
 	Example runtime.Object
-	// Narrow changes each request; nil for all objects.
+	// Narrow restricts each request to some objects; nil means all.
 	Narrow func(*metav1.ListOptions)
-	// Transform returns what is cached of an object; nil removes the managed fields. It must be idempotent.
+	// Transform returns an object as it is cached; nil removes the managed fields. It must be idempotent.
 	Transform cache.TransformFunc
 	// Exports is set if exports of the local cluster depend on the objects.
 	Exports bool
-	// Indexers are those of the cache.
+	// Indexers are the indexers of the cache.
 	Indexers cache.Indexers
 }
 
-// A Handler is called for each change of an object, one at a time: before is nil for a new object, and after for one that is
-// gone. It must return quickly, and not change the objects, which are shared. Of an export.Packed, it gets the metadata alone.
+// A Handler is called for each change of an object, one at a time: before is nil for a new object, after for a deleted one. It
+// must return quickly, and not change the objects, which are shared. For an export.Packed, it gets only the metadata.
 type Handler func(before, after metav1.Object)
 
 // An Informer caches the objects of one resource, and calls a handler for each change. Lists are always the newest state, never
@@ -69,7 +69,7 @@ type Informer struct {
 	indexer   cache.Indexer
 	synced    chan struct{}
 
-	handling sync.Mutex // held while the handler is called
+	handling sync.Mutex // locked while the handler is called
 	handler  Handler
 
 	// failing is set if the failure was logged. The reflector sends one request at a time.
@@ -112,8 +112,8 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 			case err == nil:
 				i.gate.set(i, false)
 			case !apierrors.IsTooManyRequests(err):
-				// The API server was away: its etcd may have been restored from a backup, and sends nothing to a watch from a
-				// resourceVersion that it has not reached. After 429 a list would cost an overloaded API server more.
+				// The API server was unavailable: its etcd may have been restored from a backup, and sends nothing to a watch
+				// from a resourceVersion that it has not reached. After 429 a list would cost an overloaded API server more.
 				err = errFailed
 			}
 			return w, err
@@ -122,8 +122,8 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 	return Of[T]{i}
 }
 
-// Handle replaces the handler. The one before is not called any more once Handle returns, and the new one is not called
-// for what the cache shows already. A handler must not call Handle.
+// Handle replaces the handler. Once it returns, the previous handler is not called any more. The new handler is not called for
+// objects that are in the cache already. A handler must not call Handle.
 func (i *Informer) Handle(handler Handler) {
 	i.handling.Lock()
 	defer i.handling.Unlock()
@@ -138,7 +138,7 @@ func (i *Informer) tell(before, after any) {
 	i.handler(was, is)
 }
 
-// handled returns an object as handlers know it.
+// handled returns an object as handlers get it.
 func handled(object any) metav1.Object {
 	if slice, ok := object.(*export.Packed); ok {
 		return slice.GetObjectMeta()
@@ -153,7 +153,7 @@ func (i *Informer) Indexer() cache.Indexer { return i.indexer }
 // Synced is closed once all objects were listed and the handler was called for them.
 func (i *Informer) Synced() <-chan struct{} { return i.synced }
 
-// Run fills the cache until the context ends; then the gate no longer waits for it. It is to be called once.
+// Run fills the cache until the context ends; then the gate no longer waits for this informer. Call Run once.
 func (i *Informer) Run(ctx context.Context) {
 	defer i.gate.set(i, false)
 	_ = retry.DelayWithReset(clock.RealClock{}, retryReset).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -183,7 +183,7 @@ func (i *Informer) asked(ctx context.Context, err error) {
 	case err == nil:
 		i.failing = false
 		return
-	case !i.failing && !apierrors.IsInvalid(err): // lists are not streamed here
+	case !i.failing && !apierrors.IsInvalid(err): // invalid: this API server does not stream lists
 		i.failing = true
 		klog.FromContext(ctx).Error(err, "Cannot read the local cluster; retrying", "resource", i.options.Resource)
 	}

@@ -63,7 +63,7 @@ func (s *server) Watch(_ context.Context, options metav1.ListOptions) (w watch.I
 	return s.watch, err
 }
 
-// put makes the objects those of the names.
+// put adds and deletes objects until exactly the names exist.
 func (s *server) put(names ...string) {
 	for _, object := range s.Items {
 		if at := slices.Index(names, object.(*corev1.ConfigMap).Name); at >= 0 {
@@ -87,7 +87,7 @@ func (s *server) fail(err error) {
 	}
 }
 
-// A pair is two informers of one group, and somebody who acts on what both know.
+// A pair is two informers with one gate, and a goroutine that acts on both caches after a change.
 type pair struct {
 	group            FreshnessGate
 	services, slices *server
@@ -97,7 +97,7 @@ type pair struct {
 
 	mu       sync.Mutex
 	acted    string
-	handlers int // that were told
+	handlers int // calls of handlers
 }
 
 func newPair(t *testing.T) *pair {
@@ -105,7 +105,7 @@ func newPair(t *testing.T) *pair {
 	p := &pair{services: newServer(t), slices: newServer(t), changed: make(chan struct{}, 1)}
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
-	ctx := t.Context() // which ends before
+	ctx := t.Context() // which ends before Cleanup
 	slicesCtx, end := context.WithCancel(ctx)
 	p.endSlices = end
 	contexts := map[*server]context.Context{p.services: ctx, p.slices: slicesCtx}
@@ -154,7 +154,7 @@ func known(i *Informer) string {
 
 func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 	down := errors.New("connection refused")
-	// A step is what happens, and on what is acted then.
+	// A step is an event, and the content of the caches on which act acts then.
 	type step struct {
 		name string
 		do   func(p *pair)
@@ -239,7 +239,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 	}
 }
 
-// TestAListAfterALongOutage: reconciles wait again from before the first object changes.
+// TestAListAfterALongOutage: reconciles wait again, even before the first object changes.
 func TestAListAfterALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -263,11 +263,11 @@ func TestAListAfterALongOutage(t *testing.T) {
 	})
 }
 
-// retried is the longest time between two tries, and a moment.
+// retried is the longest time between two tries, with a margin.
 const retried = 6*time.Second + 500*time.Millisecond
 
-// TestAWatchThatEnds is opened again. If that fails, all is listed, unless the API server is too busy. All changes are
-// seen once, and nothing waits.
+// TestAWatchThatEnds: it is opened again. If that fails, all objects are listed, unless the API server is too busy. Each change
+// is seen once, and no reconcile waits.
 func TestAWatchThatEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
@@ -302,7 +302,7 @@ func TestAWatchThatEnds(t *testing.T) {
 	}
 }
 
-// TestLate: only what exports depend on, and only while it is not read.
+// TestLate: Late returns only a resource on which exports depend, and only while it cannot be read.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -328,8 +328,8 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForEver: something else is behind whenever an informer is read again. Wait waits for a minute, and then
-// not until all were quiet.
+// TestNobodyWaitsForEver: whenever one informer catches up, another one is behind. Wait waits for a minute, and then no more
+// until all were quiet.
 func TestNobodyWaitsForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group FreshnessGate

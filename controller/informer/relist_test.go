@@ -28,7 +28,7 @@ func packedInformer(transform cache.TransformFunc) Of[*discoveryv1.EndpointSlice
 	})
 }
 
-// listed returns a list of so many slices with 100 endpoints, as a reflector has it.
+// listed returns a list of count slices with 100 endpoints, as a reflector has it.
 func listed(count int, version string) (all []any) {
 	for i := range count {
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
@@ -45,8 +45,8 @@ func listed(count int, version string) (all []any) {
 	return all
 }
 
-// TestARelistOfPackedSlicesShrinks: each slice of a list is dropped once it is packed, and no unchanged one is opened,
-// so that less is held the further the list is read.
+// TestARelistOfPackedSlicesShrinks: each slice of a list is released once it is packed, and unchanged slices are not opened, so
+// that memory shrinks while the list is processed.
 func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 	const count = 500
 	seen := 0
@@ -63,7 +63,7 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 	})
 	for range 2 {
 		list := listed(count, "1")
-		original := slices.Clone(list) // client-go has the list meanwhile, too
+		original := slices.Clone(list) // client-go keeps the list meanwhile, too
 		if err := store(i).Replace(list, "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +74,8 @@ func TestARelistOfPackedSlicesShrinks(t *testing.T) {
 	}
 }
 
-// TestARelistTells: the handler is called for slices that changed, came and went, if they are packed with the metadata of
-// both states. A restored etcd may give an object the resourceVersion that another state of it had.
+// TestARelistTells: the handler is called for slices that were changed, added or deleted, for packed slices with the metadata
+// of both states. A restored etcd may reuse the resourceVersion of another state of an object.
 func TestARelistTells(t *testing.T) {
 	for name, transform := range map[string]cache.TransformFunc{"packed": export.PackSlice, "as they are": nil} {
 		i := packedInformer(transform)
@@ -118,8 +118,8 @@ func TestARelistTells(t *testing.T) {
 	}
 }
 
-// TestTheCacheComesFirst: the cache shows a change before handlers are called, so that a pass after the event reads the new
-// state.
+// TestTheCacheComesFirst: the cache shows a change before handlers are called, so that a reconcile after the event reads the
+// new state.
 func TestTheCacheComesFirst(t *testing.T) {
 	i, told := packedInformer(nil), ""
 	i.Handle(func(_, after metav1.Object) {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAHandlerIsReplaced replaces the handler while the informer runs. Each handler receives the events of its time, and
-// none for objects that the cache had before.
+// TestAHandlerIsReplaced replaces the handler while the informer runs. Each handler receives the events while it is set, and
+// none for objects that were in the cache before.
 func TestAHandlerIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -44,7 +44,7 @@ func TestAHandlerIsReplaced(t *testing.T) {
 	})
 }
 
-// TestWaitForAll waits for longer than a reconcile does.
+// TestWaitForAll: it waits longer than Wait does.
 func TestWaitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)

@@ -53,8 +53,8 @@ func (s store) Delete(object any) error {
 	return nil
 }
 
-// Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects, of which the cache
-// keeps those that it has. The store owns the list.
+// Replace caches a list, and removes what is not in it. Unchanged objects stay in the cache as they are, and the handler is not
+// called for them. The store owns the list.
 func (s store) Replace(list []any, resourceVersion string) error {
 	gone := map[string]any{}
 	for _, key := range s.indexer.ListKeys() {
