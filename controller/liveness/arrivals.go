@@ -4,25 +4,25 @@ package liveness
 
 import "time"
 
-// Arrivals are a member's heartbeats. They are immutable: Seen and Heard return new Arrivals.
+// Arrivals are a member's heartbeats. Seen and Heard return new Arrivals; only Tick changes them.
 type Arrivals struct {
 	// Last is when the last heartbeat arrived; zero if none did.
 	Last time.Time
 	// Looked is when the heartbeat Lease was last read; zero if never. The first read identifies the cluster. It does
 	// not prove that the cluster is alive, because the Lease may be old.
 	Looked time.Time
-	// UID is that of the namespace kube-system as last read, or empty, and Since when this UID was first read.
+	// UID is the last known UID of the namespace kube-system, or empty, and Since is when this UID was first read.
 	UID   string
 	Since time.Time
 	// Missed is how much of the time since the last heartbeat counts as a failure of the member: see Tick.
 	Missed time.Duration
-	// Steady is when listening began, or when the last silence ended. A silence is longer than two heartbeat intervals.
+	// Steady is when listening began, or when the last silence ended. A silence is a gap of more than two heartbeat intervals.
 	Steady time.Time
-	// Failures are when silences ended in which much was missed.
+	// Failures are the ends of silences in which Missed reached StaleAfter.
 	Failures Failures
 }
 
-// Seen returns the Arrivals after a Lease with a UID was read that may be old.
+// Seen returns the Arrivals after a read of a Lease with a UID, which may be old.
 func (a Arrivals) Seen(at time.Time, uid string) Arrivals {
 	a.Looked = at
 	if uid != "" && uid != a.UID {
@@ -52,8 +52,8 @@ func (a Arrivals) silentFrom() time.Time {
 	return a.Last
 }
 
-// steady reports whether the member was heard for a time after a moment without a silence. Only arrivals count: the
-// time since the last one proves nothing.
+// steady reports whether heartbeats arrived without a silence for at least long, all of it later than after. The time since the
+// last heartbeat does not count, because it proves nothing.
 func (a Arrivals) steady(after time.Time, long time.Duration) bool {
 	if a.Steady.After(after) {
 		after = a.Steady
@@ -66,8 +66,8 @@ func (a Arrivals) flapping(limits Limits) bool {
 	return len(a.Failures) > 0 && a.Failures.Flapping(a.Last, a.Failures[len(a.Failures)-1], limits)
 }
 
-// Tick adds a time that passed until now to what members missed, unless none of several members is heard: then the fault
-// is probably local, which is no reason to remove a member, nor to mistrust it later. It reports that case.
+// Tick adds the time that passed to Missed of all members, unless there are several and none is heard: then the fault is
+// probably local, which is no reason to remove members, nor to mistrust them later. It reports whether that is so.
 func Tick(now time.Time, passed time.Duration, members []*Arrivals) (isolated bool) {
 	isolated = len(members) > 1
 	for _, a := range members {

@@ -11,7 +11,7 @@ type State int
 const (
 	// Fresh: its data is used.
 	Fresh State = iota
-	// Stale: its endpoints are used only where no other cluster has a ready one.
+	// Stale: its endpoints are used only if no other cluster has a ready one.
 	Stale
 	// Gone: it contributes nothing.
 	Gone
@@ -49,9 +49,9 @@ const (
 	AnotherCluster Reason = "AnotherCluster"
 	// ClusterIDMismatch (stale): its heartbeat has another cluster id than its credential.
 	ClusterIDMismatch Reason = "ClusterIDMismatch"
-	// OtherClusterSet (stale): its ClusterProperty clusterset.k8s.io is not that of the local cluster.
+	// OtherClusterSet (stale): its ClusterProperty clusterset.k8s.io differs from the local one.
 	OtherClusterSet Reason = "OtherClusterSet"
-	// ExportsLost (stale): most or all of its exports were gone in one list.
+	// ExportsLost (stale): most or all of its exports were missing from one list.
 	ExportsLost Reason = "ExportsLost"
 )
 
@@ -61,39 +61,39 @@ type Member struct {
 	Cluster string
 	// Arrivals are its heartbeats.
 	Arrivals Arrivals
-	// Before is the state that the previous leader left. It counts until the first heartbeat.
+	// Before is the state that the previous leader recorded. It counts until the first heartbeat.
 	Before State
-	// KnownUID is that of the last accepted cluster; empty if there was none.
+	// KnownUID is the UID of the last accepted cluster; empty if there was none.
 	KnownUID string
 	// Mistaken is set if its heartbeat has another cluster id than its credential.
 	Mistaken bool
 	// OtherSet is set if it is of another cluster set than the local cluster.
 	OtherSet bool
-	// ListedUID is that of the cluster that was listed last; empty if it had no heartbeat.
+	// ListedUID is the UID of the cluster that was listed last; empty if it had no heartbeat.
 	ListedUID string
-	// Shrunk is when a list last lacked any known export, and Lost when a list lacked most of them (LostMost); zero if
-	// none did, and again once they are back.
+	// Shrunk is when the last list lacked any known export, zero if it lacked none. Lost is when a list first lacked most of
+	// them (LostMost), zero once they are back or the loss is accepted.
 	Shrunk, Lost time.Time
 	// Confirmed is the Verdict.Token that an administrator confirmed, or empty.
 	Confirmed string
-	// Drained asks for demotion on purpose.
+	// Drained is set if the member or an administrator drains it.
 	Drained bool
 	// Path is the path to its pods.
 	Path Path
 	probes
 }
 
-// A Verdict is what follows for one member.
+// A Verdict is the judgement of one member.
 type Verdict struct {
 	Cluster string
 	State   State
 	Reason  Reason
-	// Demote asks for its endpoints to be used only where no other cluster has a ready one for the port. It is set for
-	// a stale or drained member.
+	// Demote asks for its endpoints to be used only if no other cluster has a ready one for the port. It is set for a stale or
+	// drained member.
 	Demote bool
 	// Keep asks for its last accepted exports instead of the current ones.
 	Keep bool
-	// Token is what an administrator confirms to end a quarantine at once, or empty.
+	// Token is the value with which an administrator ends a quarantine at once, or empty.
 	Token string
 }
 
@@ -106,8 +106,8 @@ func LostMost(before, after int) bool {
 	return after == 0 && before > 0 || before >= 3 && 2*after < before
 }
 
-// Judge judges a member by what is known of it now. The limits must be valid. A demotion is relative: it takes no endpoint
-// away unless another cluster has a ready one. So it does not matter whether the fault is local.
+// Judge judges a member by the facts known now. The limits must be valid. A demotion is relative: it takes no endpoint away
+// unless another cluster has a ready one. So it does not matter whether the fault is local.
 func Judge(now time.Time, limits Limits, member Member) Verdict {
 	verdict := Verdict{Cluster: member.Cluster}
 	var before State
@@ -157,7 +157,7 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost
 	}
-	// The next heartbeat tells whether the list came from the known cluster, unless it comes on an older connection to another.
+	// The next heartbeat shows whose list it is, unless it comes from another cluster than the list, on an older connection.
 	v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero() ||
 		member.ListedUID != "" && arrivals.UID != "" && member.ListedUID != arrivals.UID
 	return ""

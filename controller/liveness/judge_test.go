@@ -19,8 +19,8 @@ func at(seconds int) time.Time {
 	return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// members reads "west 5-100 200; north 205-300": their ids and when they were heard, at each 5 s from one moment to the
-// other, or once. Ticks pass until now.
+// members parses "west 5-100 200; north 205-300": ids and the seconds at which heartbeats arrive, every 5 s in a range, or
+// once. Ticks pass until now.
 func members(t testing.TB, now int, text string) []Member {
 	t.Helper()
 	texts := strings.FieldsFunc(text, func(r rune) bool { return r == ';' })
@@ -62,7 +62,7 @@ func tick(now time.Time, passed time.Duration, members []Member) (isolated bool)
 	return Tick(now, passed, all)
 }
 
-// judged is what follows for members, as "isolated; west stale Silent demote".
+// judged returns the verdicts on members, as "isolated; west stale Silent demote".
 func judged(now time.Time, limits Limits, members []Member) string {
 	var parts []string
 	if tick(now, 0, members) {
@@ -85,7 +85,7 @@ func judged(now time.Time, limits Limits, members []Member) string {
 	return strings.Join(parts, "; ")
 }
 
-// with reads what is known of the first member besides its heartbeats, and when the last one joined. It returns the limits.
+// with parses other facts of the first member, and when the last member joined. It returns the limits.
 func with(t *testing.T, members []Member, text string) Limits {
 	t.Helper()
 	l := limits

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness judges by their heartbeats which member clusters are alive, by probes which of them are reached, and
-// which of their slices count. It is pure. The rules are documented in docs/design.md.
+// Package liveness judges which member clusters are alive, by heartbeats, which are reachable, by probes, and which of their
+// slices count. It is pure. The rules are documented in docs/design.md.
 package liveness
 
 import (
@@ -24,10 +24,10 @@ type Limits struct {
 
 // All other times are derived, so that two flags are enough.
 const (
-	// quiet is the longest time between two heartbeats that is not a silence: one may be late.
+	// quiet is the longest time between two heartbeats that is not a silence: one heartbeat may be late.
 	quiet = 2 * HeartbeatInterval
-	// leastIntervals is the minimum of StaleAfter: members that fall silent together differ by a phase of one interval,
-	// the silence is recognised after two, and one is left.
+	// leastIntervals is the minimum of StaleAfter: members that fall silent together differ by up to one interval, the silence
+	// is recognized after two, and one is a margin.
 	leastIntervals = 4
 	// flaps failures within flapWindow make a member flapping.
 	flaps      = 3
@@ -39,7 +39,7 @@ const (
 	quarantine = 10 // times StaleAfter
 )
 
-// Validate returns an error that says which limit of the administrator is invalid and what is valid.
+// Validate returns an error that names an invalid limit and its valid values.
 func (l Limits) Validate() error {
 	switch {
 	case l.StaleAfter < leastIntervals*HeartbeatInterval:
@@ -52,10 +52,10 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Failures are when contact with a member failed last, oldest first. They are immutable.
+// Failures are the last times at which contact with a member failed, oldest first. They are immutable.
 type Failures []time.Time
 
-// And returns the Failures after another one.
+// And returns the Failures with another one, at most the last three.
 func (f Failures) And(at time.Time) Failures {
 	return append(slices.Clone(f[max(0, len(f)-flaps+1):]), at)
 }

@@ -12,7 +12,7 @@ import (
 // A Path tells whether connections from the local cluster reach the pods of a member.
 type Path string
 
-// Paths to a member: Unknown if it has no canary or none answered yet, Unreachable if most of them are not reached.
+// Paths to a member: Unknown if it has no canary or none answered yet, Unreachable if most of its canaries are not reached.
 const (
 	Unknown     Path = ""
 	Reachable   Path = "reachable"
@@ -22,7 +22,7 @@ const (
 // String returns the path as users see it.
 func (p Path) String() string { return cmp.Or(string(p), "unknown") }
 
-// ParsePath returns the Path that a text is. An unknown word is Unknown.
+// ParsePath is the inverse of String. An unknown word is Unknown.
 func ParsePath(text string) Path {
 	switch path := Path(text); path {
 	case Reachable, Unreachable:
@@ -31,10 +31,10 @@ func ParsePath(text string) Path {
 	return Unknown
 }
 
-// A Canary is a pod of a member that answers probes.
+// A Canary is a probe target: a pod of a member that answers probes.
 type Canary struct {
 	Address netip.AddrPort
-	// Zone is that of its node, empty if the node has none.
+	// Zone is the zone of its node, empty if the node has none.
 	Zone string
 }
 
@@ -43,9 +43,9 @@ type Outcome int
 
 // Outcomes of a probe.
 const (
-	// Impaired: the other end refused the connection, or made it and did not answer as it should. The path to it is
-	// whole. A canary that restarts or starves does that, too, and so does one that others keep busy. If the prober itself
-	// was late, nothing is known of the path.
+	// Impaired: the canary refused the connection, or accepted it and did not answer correctly. The path works; the canary may
+	// be restarting, starved or busy. A probe during which the prober itself was late is impaired, too: it shows nothing about
+	// the path.
 	Impaired Outcome = iota
 	// Answered: the whole answer came in time.
 	Answered
@@ -62,27 +62,27 @@ type Probe struct {
 }
 
 const (
-	// inARow is how many unanswered probes cut a canary that answered before, and how many answers end that.
+	// inARow is how many unanswered probes make a canary that answered before fail, and how many answers end that.
 	inARow = 3
 	// forgetAfter is how long a member may have no canary before its path is forgotten: its replicas may all be unready
 	// for a moment.
 	forgetAfter = 30 * time.Second
 )
 
-// A Witness is a canary, and what its probes have shown.
+// A Witness is a canary with the results of its probes.
 type Witness struct {
 	Canary
 	// Fails is set while it counts as not reached.
 	Fails bool
 	// answered is set once it answered.
 	answered bool
-	// The numbers of probes in a row that were answered, and without any connection.
+	// The numbers of consecutive probes that were Answered, and Unanswered.
 	answers, unanswered int
-	// firstBegan is when the first probe of the latter began.
+	// firstBegan is when the first of the unanswered probes began.
 	firstBegan time.Time
 }
 
-// probed takes the result of a probe. A lone canary may be a lone pod that restarts.
+// probed records the result of a probe. A lone canary fails only after staleAfter: it may be a single pod that restarts.
 func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
 	switch p.Outcome {
 	case Impaired:
@@ -107,13 +107,13 @@ func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
 	}
 }
 
-// probes are what the Path of a member is judged by.
+// probes are the facts by which the Path of a member is judged.
 type probes struct {
 	// Witnesses are the canaries that it offered last, sorted by address. The list is immutable.
 	Witnesses []Witness
-	// empty is since when it offers none; zero while it offers some.
+	// empty is when it began to offer none; zero while it offers some.
 	empty time.Time
-	// cuts are when the Path last became Unreachable. It does not matter whether the fault was local: see Judge.
+	// cuts are the last times at which the Path became Unreachable. It does not matter whether the fault was local: see Judge.
 	cuts Failures
 	// steady is since when at least half of the canaries are reached; zero while they are not.
 	steady time.Time
@@ -153,7 +153,7 @@ type Target struct {
 	Key     string
 }
 
-// Targets are the canaries that the member offers now, with what their probes have shown.
+// Targets returns the canaries that the member offers now, with the results of their probes.
 func (m *Member) Targets() []Witness {
 	if !m.empty.IsZero() {
 		return nil
@@ -165,8 +165,8 @@ func indexOf(all []Witness, canary netip.AddrPort) int {
 	return slices.IndexFunc(all, func(w Witness) bool { return w.Address == canary })
 }
 
-// Probed takes the result of a probe. It ignores a canary that the member does not offer. Probes of one canary are to be
-// passed in the order in which they ended.
+// Probed records the result of a probe. It ignores a canary that the member does not offer. Pass the probes of a canary in the
+// order in which they ended.
 func (m *Member) Probed(p Probe, limits Limits) {
 	at := indexOf(m.Witnesses, p.Canary)
 	if at < 0 {

@@ -105,7 +105,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestOffered: new canaries begin anew, and the path to a member that has none for a while is forgotten.
+// TestOffered: new canaries begin without results, and the path to a member that has none for a while is forgotten.
 func TestOffered(t *testing.T) {
 	var m Member
 	expect := func(what string, path Path, witnesses ...byte) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestTimeAndHeartbeats: time alone never makes the state of a member better, and a heartbeat of it never makes it worse than
-// time had it. What is remembered of it is bounded.
+// TestTimeAndHeartbeats: time alone never improves the state of a member, and a heartbeat never worsens it. The facts kept
+// about a member are bounded.
 func TestTimeAndHeartbeats(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
