@@ -8,17 +8,17 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// redescribeEvery is the time after a change of what a member says of itself within which no other one is accepted: changes
-// concern many services. Its cluster set is judged at once.
+// redescribeEvery is the least time between two accepted changes of a member's ClusterProperties, as changes affect many
+// services. A change of its cluster set is judged at once.
 const redescribeEvery = time.Minute
 
-// A description is what a member says of itself: its ClusterProperties, as text.
+// A description has the ClusterProperties of a member.
 type description struct {
-	// received is the last valid text, and accepted the one that counts: a member that is quarantined may be another cluster.
-	// Another one may be accepted once next is over.
+	// received is the last valid text, and accepted the text that counts: a member that is quarantined may be another cluster.
+	// No other text is accepted before next.
 	received, accepted string
 	next               time.Time
-	// set is the cluster set by what was received: it may be why that is not accepted. The properties were accepted.
+	// set is the cluster set in received: it may be why received is not accepted. properties are parsed from accepted.
 	set        string
 	properties map[string]string
 }
@@ -26,13 +26,13 @@ type description struct {
 // describe returns the description that the previous leader accepted.
 func describe(accepted string) description {
 	d := description{}
-	_ = d.receive(accepted) // what the controller wrote is valid, or another writer changed it
+	_ = d.receive(accepted) // invalid only if another writer changed the Lease
 	d.accept(time.Time{})
 	return d
 }
 
-// receive takes what was read, and returns an error if it is invalid. A cluster whose properties become unknown stays in its
-// set.
+// receive stores a text that was read, or returns an error if it is invalid. A cluster whose properties become unknown stays in
+// its set.
 func (d *description) receive(text string) error {
 	parsed, err := scope.ParseProperties(text)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *description) receive(text string) error {
 	return nil
 }
 
-// accept accepts what was received, now or with a later call, and reports whether anything changed.
+// accept accepts received, unless next is in the future, and reports whether anything changed.
 func (d *description) accept(now time.Time) bool {
 	if d.received == d.accepted || now.Before(d.next) {
 		return false
@@ -57,15 +57,15 @@ func (d *description) accept(now time.Time) bool {
 	return true
 }
 
-// SetLocal sets the values of scope.ClusterSetProperty and scope.NetworkProperty of the local cluster, empty for none, before
-// anything is known of members, and when they change. Members of another set are quarantined within a second, and those of
-// none are not.
+// SetLocal sets the values of scope.ClusterSetProperty and scope.NetworkProperty of the local cluster, empty for none. Call it
+// before there are members, and when a value changes. Members of another set are quarantined within a second, members without a
+// set are not.
 func (t *Tracker) SetLocal(set, network string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set, t.network = set, network
 }
 
-// Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is
-// shared and must not be changed.
+// Properties returns the ClusterProperties of a member, name to value, as last accepted, nil if they never were known. The map
+// is shared and must not be changed.
 func (t *Tracker) Properties(cluster string) map[string]string { return t.Of(cluster).properties }

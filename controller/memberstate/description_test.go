@@ -20,8 +20,8 @@ func (l *lookout) says(cluster, properties string) {
 	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: "uid-of-" + cluster, Cluster: cluster, Properties: properties}, false)
 }
 
-// TestDescription: what a member says of itself counts at once, later changes once a minute, and then the last one. Its set is
-// judged at once. What is invalid changes nothing, and who says nothing any more, because it is older, stays in its cluster set.
+// TestDescription: the first properties of a member count at once, later changes once a minute, and then the last one. Its set
+// is judged at once. Invalid properties change nothing. A member that sends none any more stays in its set.
 func TestDescription(t *testing.T) {
 	const red, blue = `{"clusterset.k8s.io":"red"}`, `{"clusterset.k8s.io":"blue"}`
 	d := describe("")
@@ -52,8 +52,8 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestProperties: those of a quarantined member do not count. They outlast a restart, and are unknown again if the member
-// says nothing of them.
+// TestProperties: the properties of a quarantined member do not count. Properties outlast a restart, and are unknown again if
+// the member sends none.
 func TestProperties(t *testing.T) {
 	l := newLookout(t, nil, "north", "west")
 	region := func(what, want, told string) {
@@ -125,7 +125,7 @@ func TestOtherClusterSet(t *testing.T) {
 		if got := l.Verdict("west").Reason; got != test.want {
 			t.Errorf("%+v: got %v", test, got)
 		}
-		// Nothing was imported of a cluster of another set, so the one that a corrected credential reaches is not another one.
+		// Nothing was imported from a cluster of another set, so a corrected credential does not reach AnotherCluster.
 		l.properties["west"] = fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.own)
 		l.hears("west", "uid-of-the-right-one", "west")
 		if got := l.Verdict("west").Reason; (got == liveness.Heard) != (test.want == liveness.OtherClusterSet) {

@@ -16,7 +16,7 @@ import (
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Reasons of Events on the objects that make clusters members, or on the heartbeat if there is none.
+// Reasons of Events on the objects that make clusters members, or on the heartbeat Lease.
 const (
 	// EventMemberCredentialInvalid on the Secret of a member: the kubeconfig, the id or an annotation is invalid.
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
@@ -38,7 +38,7 @@ const (
 type Reporter struct {
 	Logger   logr.Logger
 	Recorder record.EventRecorder
-	// Object is what Events about sources of members are recorded on.
+	// Object is the object on which Events about sources of members are recorded.
 	Object runtime.Object
 }
 
@@ -61,7 +61,7 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 }
 
-// isolated reports that no member is heard any more, or one again.
+// isolated reports that no member is heard any more, or that one is heard again.
 func (r *Reporter) isolated(is bool) {
 	if is {
 		r.Logger.Error(nil, "No heartbeat from any member: this cluster is probably isolated. Check its network")
@@ -70,7 +70,7 @@ func (r *Reporter) isolated(is bool) {
 	}
 }
 
-// judged reports another state of a member, or another reason for it.
+// judged reports a change of the state of a member, or of its reason.
 func (r *Reporter) judged(m *member.Member, was, is liveness.Verdict) {
 	reason, message := Describe(is)
 	kind := corev1.EventTypeWarning

@@ -36,25 +36,24 @@ const (
 	PathAnnotation = "clusterset-dns.github.io/path"
 	// DrainsAnnotation on such a Lease is "true" if the member asks in its heartbeat to be drained.
 	DrainsAnnotation = "clusterset-dns.github.io/drains"
-	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
-	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object.
+	// OriginAnnotation on such a Lease names the object that makes the cluster a member: the source, as in --members-from, or
+	// "-" for Secrets with member.ClusterLabel, and then kind and name. It is missing for a flag.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// leasesEvery is the time between two comparisons of the Leases with what they should show, unless a state changes,
-	// leasesRetry that after a failure, and leasesListed that after which they are listed again anyway. leaseTimeout bounds one
-	// request.
+	// leasesEvery is the time between two comparisons of the Leases with the members, unless a state changes, and leasesRetry
+	// the time after a failure. After leasesListed, the Leases are listed again anyway. leaseTimeout bounds one request.
 	leasesEvery  = time.Second
 	leasesRetry  = 5 * time.Second
 	leasesListed = time.Minute
 	leaseTimeout = 5 * time.Second
 )
 
-// errForeignLease is the error of a Lease that another writer made.
+// errForeignLease is the error for a Lease that another writer created.
 var errForeignLease = errors.New("delete it if nobody needs it: it lacks the label " + export.LabelManagedBy + "=" +
 	export.Manager + ", so another writer made it")
 
-// Recall lists the Leases, so that each member begins as the previous leader left it, and has Run write them. It returns the
-// members of then, other than those of flags, without credentials. It retries until the API server answers or the context
-// ends, and is to be called before there are members.
+// Recall lists the Leases, so that each member begins in the state that the previous leader recorded, and makes Run write them.
+// It returns the members of the previous leader, except those of flags, without credentials. It retries until the API server
+// answers or the context ends. Call it before there are members.
 func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGetter, namespace string,
 ) (before []*member.Candidate, err error) {
 	t.client, t.namespace = client, namespace
@@ -94,8 +93,8 @@ func (t *Tracker) list(ctx context.Context) error {
 	return nil
 }
 
-// keepLeases keeps the Leases up to date until the context ends. What the previous leader left of clusters that are no
-// members ends. What another writer changes is corrected within a minute.
+// keepLeases keeps the Leases up to date until the context ends. It deletes the Leases of clusters that are no longer members,
+// and corrects changes of other writers within a minute.
 func (t *Tracker) keepLeases(ctx context.Context) {
 	t.change(func(time.Time) { t.left = nil })
 	for failing := false; ; {
@@ -115,7 +114,7 @@ func (t *Tracker) keepLeases(ctx context.Context) {
 	}
 }
 
-// writeLeases lists the Leases if some may not be as they should, and writes those that are not.
+// writeLeases lists the Leases if one may not be as it should, and writes each Lease that is not.
 func (t *Tracker) writeLeases(ctx context.Context) error {
 	want := t.leases()
 	if t.clock.Since(t.listed) < leasesListed && maps.EqualFunc(t.shown, want, shows) {
@@ -138,7 +137,7 @@ func (t *Tracker) writeLeases(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// show makes a Lease as it should be; nil stands for none. Another list follows, which tells what it is then.
+// show creates, updates or deletes a Lease; nil means none. The next writeLeases lists the Leases to see the result.
 func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -192,7 +191,7 @@ func (t *Tracker) leases() map[string]*coordinationv1.Lease {
 // A memory is what one leader leaves to the next about a member: the annotations of its Lease.
 type memory map[string]string
 
-// recall returns a member as the previous leader left it, or a new one. The caller holds the lock.
+// recall returns a member in the state that the previous leader recorded, or a new member. The caller holds the lock.
 func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 	m := &Member{
 		Verdict: liveness.NoMember(cluster),
@@ -213,7 +212,7 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 	return m
 }
 
-// memory returns what the next leader is to know. The caller holds the lock.
+// memory returns the facts that the next leader needs. The caller holds the lock.
 func (m *Member) memory() memory {
 	is := memory{StateAnnotation: m.Verdict.State.String()}
 	for _, each := range [][2]string{

@@ -31,7 +31,7 @@ type display struct {
 	before []*member.Candidate
 }
 
-// display shows a lookout after what a predecessor left.
+// display returns a display that recalls the Leases of the previous leader.
 func (l *lookout) display(t *testing.T, client *fake.Clientset) *display {
 	t.Helper()
 	d := &display{lookout: l, client: client, leases: client.CoordinationV1().Leases("system")}
@@ -52,7 +52,7 @@ func (d *display) lease(t *testing.T, cluster string) *coordinationv1.Lease {
 	return lease
 }
 
-// requests asserts which requests something sends.
+// requests asserts which requests do sends.
 func (d *display) requests(t *testing.T, name, want string, do func(context.Context) error) {
 	t.Helper()
 	d.client.ClearActions()
@@ -68,7 +68,7 @@ func (d *display) requests(t *testing.T, name, want string, do func(context.Cont
 	}
 }
 
-// TestForeignLease: a Lease that somebody else made stays as it is, says nothing of a member, and keeps no other from
+// TestForeignLease: a Lease that another writer created stays as it is, is not recalled, and does not prevent other Leases from
 // being written.
 func TestForeignLease(t *testing.T) {
 	theirs := &coordinationv1.Lease{
@@ -167,7 +167,7 @@ func TestLeasesOfMembers(t *testing.T) {
 	}
 	d.requests(t, "the next leader", "", d.writeLeases)
 
-	// Somebody changes it, which is seen within a minute.
+	// Another writer changes the Lease, which is corrected within a minute.
 	lease := d.lease(t, "west")
 	lease.Labels[member.ClusterLabel] = "north"
 	if _, err := d.leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
@@ -189,7 +189,7 @@ func TestLeasesOfMembers(t *testing.T) {
 	d.requests(t, "it left", "list", d.writeLeases)
 	d.requests(t, "it is gone", "", d.writeLeases)
 
-	// One that left while nobody led: if it joins again, it is new.
+	// A member that left while there was no leader is new if it joins again.
 	d.Track(d.of.Get("west"))
 	d.requests(t, "it is back", "list create", d.writeLeases)
 	next := newLookout(t, nil).display(t, d.client)

@@ -14,14 +14,14 @@ import (
 // remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
 var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, scope.AcceptAnnotation, AnnotationDrain}
 
-// secrets stands for the source of a candidate that is a Secret with member.ClusterLabel.
+// secrets is the source of Secrets with member.ClusterLabel in OriginAnnotation.
 const secrets = "-"
 
 // noteOrigin notes the origin of a member, so that the next leader prefers it to another candidate with the same id, and
 // knows the member if the source cannot be read.
 func noteOrigin(memory map[string]string, candidate *member.Candidate) {
 	if candidate.Source == "" && candidate.Object == nil {
-		return // of a flag
+		return // the candidate of a flag
 	}
 	memory[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
 	if candidate.Source == "" {
@@ -43,7 +43,7 @@ func ParseOrigin(text string) (source, kind, name string) {
 	return "", "", ""
 }
 
-// candidateOf returns a member that the previous leader left, without its credential; nil if a flag made it one.
+// candidateOf returns the candidate that the previous leader recorded, without its credential; nil for a flag.
 func candidateOf(cluster string, left memory) *member.Candidate {
 	source, kind, name := ParseOrigin(left[OriginAnnotation])
 	switch source {

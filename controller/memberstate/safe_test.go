@@ -16,7 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// TestEventIsSafe: what the API server of a member says is cut and escaped in an Event and in the log.
+// TestEventIsSafe: messages of a member's API server are cut and escaped in Events and in the log.
 func TestEventIsSafe(t *testing.T) {
 	var logged string
 	recorder := record.NewFakeRecorder(10)

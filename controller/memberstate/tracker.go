@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memberstate tracks the state of the member clusters: it collects what is read of them, has liveness judge it,
-// shows the result in Leases and Events, and hands it to the next leader (docs/design.md).
+// Package memberstate tracks the state of the member clusters: it collects facts about them, lets liveness judge them, and
+// records the result in Events and, for the next leader, in Leases (docs/design.md).
 package memberstate
 
 import (
@@ -29,19 +29,19 @@ const (
 	// AnnotationDrain on the Secret of a member: "true" demotes the member's endpoints. On the controller's namespace: the
 	// local cluster's.
 	AnnotationDrain = member.DrainAnnotation
-	// AnnotationConfirm on the Secret of a member: accepts its new data while it is quarantined. The Event
-	// MemberQuarantined has the value.
+	// AnnotationConfirm on the Secret of a member: accepts its new data while it is quarantined. The Event MemberQuarantined
+	// names the value.
 	AnnotationConfirm = "clusterset-dns.github.io/confirm"
 )
 
-// A Tracker keeps a judgement of all members. The judgement of a member is updated before a method that reports news of
-// it returns, and that of all once a second. It is safe for concurrent use.
+// A Tracker keeps a Verdict on each member. A method that reports a fact about a member updates its Verdict before it returns,
+// and Run updates all of them once a second. It is safe for concurrent use.
 //
-// It writes one Lease for each member, which shows its state and has what the next leader is to know. The renewTime is when
-// the first heartbeat arrived with the present credential, for `kubectl clusterset join`, and that of an earlier one until then.
+// It writes one Lease for each member, with its state and the facts that the next leader needs. The renewTime is when the first
+// heartbeat arrived with the current credential, for `kubectl clusterset join`; until then, with an earlier credential.
 type Tracker struct {
-	// Canaries is set, before there are members, if their canaries are probed: else what the previous leader knew of paths
-	// would count for ever. It returns the canaries in a text that are in the ranges of a member.
+	// Canaries returns the canaries in a text that are in the ranges of a member. Set it before there are members, if their
+	// canaries are probed. Without it, paths that the previous leader recorded are ignored: nothing would correct them.
 	Canaries func(text string, ranges []netip.Prefix) ([]liveness.Canary, error)
 
 	limits   liveness.Limits
@@ -51,37 +51,37 @@ type Tracker struct {
 	changed  func(cluster string) // see Handle
 
 	mu sync.Mutex
-	// left is what the previous leader left of clusters that have not joined, nil once Run began.
+	// left has the records of the previous leader about clusters that have not joined, nil once Run began.
 	left    map[string]memory
 	members map[string]*Member
 	// ticked is when tick last ran, and isolated whether none of several members was heard then.
 	ticked   time.Time
 	isolated bool
-	// later are what change does without the lock.
+	// later are functions that change calls without the lock.
 	later []func()
-	// set and network are those of the local cluster.
+	// set and network are the cluster set and the network of the local cluster.
 	set, network string
 
-	// judged has a value once a state or its reason changed, for keepLeases. The rest is of Recall, and then of keepLeases
-	// alone.
+	// judged wakes keepLeases after a state or its reason changed. Only Recall, and then keepLeases, use the fields below.
 	judged    chan struct{}
 	client    coordinationclient.LeasesGetter
 	namespace string
 	shown     map[string]*coordinationv1.Lease // as last listed, by member
-	listed    time.Time                        // zero if any was written since
+	listed    time.Time                        // zero if a Lease was written since
 }
 
-// A Member is what is known of one other cluster, and what follows.
+// A Member has the facts known about one other cluster, and the Verdict on it.
 type Member struct {
 	liveness.Member
 	Verdict liveness.Verdict
-	// Heartbeat was read last. Until the first is read, it has what the previous leader left: Drained and Properties.
+	// Heartbeat is the last one read. Until the first is read, it has the records of the previous leader: Drained and
+	// Properties.
 	Heartbeat member.Heartbeat
 
 	source *member.Member
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
-	// offered is what it offers to be probed: the canaries in the text of its last heartbeat that are in its ranges.
+	// offered has the canaries to probe: those in the text of its last heartbeat that are in its ranges.
 	offered struct {
 		text     string
 		ranges   []netip.Prefix
@@ -92,8 +92,8 @@ type Member struct {
 
 var _ member.Tracker = (*Tracker)(nil)
 
-// NewTracker returns a tracker without members. exported returns the services that a cluster exported last, as far as the
-// local cluster has them, in a new map.
+// NewTracker returns a tracker without members. exported returns the services that a cluster exported last, as far as they were
+// imported, in a new map.
 func NewTracker(
 	limits liveness.Limits, now clock.WithTicker, exported func(cluster string) map[types.NamespacedName]struct{}, reporter *Reporter,
 ) *Tracker {
@@ -104,11 +104,11 @@ func NewTracker(
 	}
 }
 
-// Handle sets what is called, without the lock of the Tracker, when the Verdict on a member or its Properties changed so that
-// its services must be reconciled. It is to be called before Run, and before anything is read of members.
+// Handle sets the function that is called, without the lock of the Tracker, when the Verdict on a member or its Properties
+// changed so that its services must be reconciled. Call Handle before Run, and before members are read.
 func (t *Tracker) Handle(changed func(cluster string)) { t.changed = changed }
 
-// Of returns what is known of a cluster, which may be no member. What it refers to is shared and must not be changed.
+// Of returns the facts about a cluster, which may be no member. Maps and lists in them are shared and must not be changed.
 func (t *Tracker) Of(cluster string) Member {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +133,7 @@ func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
 	return liveness.NoMember(cluster)
 }
 
-// Targets returns the canaries to probe, sorted by address: the probes of one member are spread over a round.
+// Targets returns the canaries to probe, sorted by address, which spreads the probes of one member over a round.
 func (t *Tracker) Targets() (targets []liveness.Target) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,12 +232,12 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 	return lacks
 }
 
-// Probed takes the result of a probe of a member: see liveness.Member.
+// Probed records the result of a probe of a member: see liveness.Member.
 func (t *Tracker) Probed(cluster string, probe liveness.Probe) {
 	t.update(cluster, func(_ time.Time, m *Member) { m.Probed(probe, t.limits) })
 }
 
-// offer has the canaries probed that a member offers in its last heartbeat. The caller holds the lock.
+// offer updates the canaries to probe from the last heartbeat of a member. The caller holds the lock.
 func (t *Tracker) offer(now time.Time, m *Member) {
 	text := m.Heartbeat.Canaries
 	if m.properties[scope.NetworkProperty] != t.network {
@@ -303,7 +303,7 @@ func (t *Tracker) put(now time.Time, m *Member) {
 	}
 }
 
-// change calls do with the lock, and then tells what changed.
+// change calls do with the lock, and then the functions of later without it.
 func (t *Tracker) change(do func(now time.Time)) {
 	t.mu.Lock()
 	do(t.clock.Now())
@@ -326,7 +326,7 @@ func (t *Tracker) tick() {
 			}
 		}
 		was := t.isolated
-		// A longer time is one in which this process did not run, and heard nobody.
+		// In a longer time, this process did not run, and received no heartbeats.
 		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), liveness.HeartbeatInterval), all)
 		t.ticked = now
 		if isolated := t.isolated; isolated != was {
@@ -338,7 +338,7 @@ func (t *Tracker) tick() {
 	})
 }
 
-// Run judges all members again each second and shows them, until the context ends. The members have joined.
+// Run judges all members again each second, and writes their Leases, until the context ends. Call it after Members.Join.
 func (t *Tracker) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()

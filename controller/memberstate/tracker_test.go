@@ -24,16 +24,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// A lookout is a Tracker of members that nothing is read of: the test plays what is heard of them.
+// A lookout is a Tracker of members that are not read: the test plays their heartbeats and lists.
 type lookout struct {
 	*Tracker
 	of      *member.Members
 	now     *clocktesting.FakeClock
 	secrets map[string]*corev1.Secret
-	// exported is what each cluster is believed to export, told which clusters were to be looked at again.
+	// exported has the known exports of each cluster, told the clusters to reconcile.
 	exported map[string]string
 	told     []string
-	// properties are those in the heartbeats of the clusters, and canaries, exposed their canaries.
+	// properties, canaries and exposed are the contents of heartbeats.
 	properties        map[string]string
 	canaries, exposed string
 }
@@ -50,7 +50,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	l.Handle(func(cluster string) { l.told = append(l.told, cluster) })
 	l.left = left
 	for _, cluster := range clusters {
-		// Without a kubeconfig it is a member that nothing is read of.
+		// Without a kubeconfig, it is a member that is not read.
 		l.secrets[cluster] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Name: cluster, UID: types.UID(cluster), Labels: map[string]string{member.ClusterLabel: cluster},
 			Annotations: map[string]string{},
@@ -124,7 +124,7 @@ func (l *lookout) hears(cluster, uid, holder string) {
 	}, true)
 }
 
-// lists plays a list of the cluster, or of one with another UID, which no heartbeat or verdict is to see before it is judged.
+// lists plays a list of the cluster, or of one with another UID. No verdict may be read before the list is judged.
 func (l *lookout) lists(t *testing.T, cluster, words string, another ...string) (lacks bool) {
 	t.Helper()
 	shown := 0
@@ -140,8 +140,8 @@ func (l *lookout) lists(t *testing.T, cluster, words string, another ...string) 
 	return lacks
 }
 
-// expect compares what is judged of a cluster, while no list becomes visible, and which clusters were told to be looked at
-// again since it was asked last.
+// expect compares the verdict on a cluster, while no list becomes visible, and the clusters that were to be reconciled since
+// the last call.
 func (l *lookout) expect(t *testing.T, cluster, want, told string) {
 	t.Helper()
 	read := 0
@@ -171,9 +171,9 @@ func (l *lookout) expect(t *testing.T, cluster, want, told string) {
 	l.told = nil
 }
 
-// TestTrackerLostExports: a list without most of what is known is kept from being believed until it is confirmed or whole
-// again. TestWithdrawn has one that stays so. Heartbeats that arrive on an older connection do not vouch for the list of another
-// cluster at the same address.
+// TestTrackerLostExports: a list without most of the known exports is not accepted until it is confirmed or complete again.
+// TestWithdrawn has a list that stays incomplete. Heartbeats on an older connection do not confirm the list of another cluster
+// at the same address.
 func TestTrackerLostExports(t *testing.T) {
 	l := newLookout(t, nil, "west")
 	l.exported["west"] = "a b c d"
@@ -186,7 +186,7 @@ func TestTrackerLostExports(t *testing.T) {
 		{"all", "a b c d", "", "fresh Heard", ""},
 		{"one of four", "a", "", "stale ExportsLost demoted kept", "west"},
 		{"all again", "a b c d", "", "fresh Heard", "west"},
-		{"three of four", "a b c", "", "fresh Heard kept", "west"}, // until the next heartbeat tells whose list it is
+		{"three of four", "a b c", "", "fresh Heard kept", "west"}, // until the next heartbeat shows whose list it is
 		{"the next heartbeat", "-", "", "fresh Heard", "west"},
 		{"one of four once more", "a", "", "stale ExportsLost demoted kept", "west"},
 		{"something else is confirmed", "-", "something else", "stale ExportsLost demoted kept", ""},
@@ -217,8 +217,8 @@ func TestTrackerLostExports(t *testing.T) {
 	}
 }
 
-// TestTrackerPredecessor: what another process left of a member counts until
-// its first heartbeat, and for a member that leaves and joins again it does not.
+// TestTrackerPredecessor: the records of the previous leader about a member count until its first heartbeat, but not if it
+// leaves and joins again.
 func TestTrackerPredecessor(t *testing.T) {
 	l := newLookout(t, map[string]memory{
 		"north": {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-north"},
@@ -279,7 +279,7 @@ func TestTrackerPath(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "west")
 }
 
-// TestTargets: what a member may offer is probed, and no more.
+// TestTargets: only canaries that a member may offer are probed.
 func TestTargets(t *testing.T) {
 	l, logged := newLookout(t, nil, "west"), 0
 	l.reporter.Logger = funcr.New(func(string, string) { logged++ }, funcr.Options{})
@@ -328,7 +328,7 @@ func TestTargets(t *testing.T) {
 	expect("nobody probes", "")
 }
 
-// TestFormerConnections: what is still on its way from a member that left, or by another credential, is ignored.
+// TestFormerConnections: late results from a member that left, or with a former credential, are ignored.
 func TestFormerConnections(t *testing.T) {
 	l := newLookout(t, nil, "north", "west")
 	l.exported["north"], l.exported["west"] = "a", "a"
@@ -345,9 +345,9 @@ func TestFormerConnections(t *testing.T) {
 	}
 }
 
-// TestTrackerKeepsARenamedCluster: a cluster that is started with another id withdraws all slices of the former one.
-// Its exports stay until its slices are back, whichever way their withdrawal is seen. However long it is heard, it does not
-// become the cluster that it is said to be, nor does one of which nothing was known.
+// TestTrackerKeepsARenamedCluster: a cluster that is started with another id withdraws all slices of its former id. Its exports
+// stay until its slices are back, whichever way their withdrawal is seen. However long its heartbeats arrive, it is not
+// accepted as the cluster of the credential, even if nothing was known of that.
 func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l := newLookout(t, nil, "north", "west", "south")
 	l.exported["west"] = "a b"
