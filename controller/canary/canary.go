@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canary probes the pod network between clusters (docs/design.md). Each replica of the controller answers
-// on a port of its pod. The leader publishes these canaries in its heartbeat, and probes those of the members.
+// Package canary probes the pod network between clusters (docs/design.md). Each replica of the controller is a probe target
+// (canary), which answers on a port of its pod. The leader publishes the canaries of its cluster in its heartbeat, and probes
+// the canaries of the members.
 package canary
 
 import (
@@ -25,24 +26,24 @@ const (
 	// Service is the name of the headless Service in the controller's namespace whose endpoints are the canaries of the
 	// cluster.
 	Service = "clusterset-canary"
-	// ExposedService is the name of a Service of the same pods by which clusters of other networks reach them.
+	// ExposedService is the name of a Service of the same pods, through which clusters of other networks reach them.
 	ExposedService = "clusterset-canary-exposed"
-	// Port is the name of the port of both.
+	// Port is the name of the port of both Services.
 	Port = "canary"
 )
 
 const (
 	// most is how many canaries a cluster publishes.
 	most = 8
-	// maxBytes bounds the text of them.
+	// maxBytes bounds the encoded canaries.
 	maxBytes = 1024
-	// leastPort is the least port of a canary of another cluster: no system service listens on it.
+	// leastPort is the lowest port of a canary of another cluster: no system service listens on it.
 	leastPort = 1024
 )
 
-// Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, those of different zones
-// first. If they are on several nodes, there is one for each, so that the loss of a node is not that of most canaries.
-// The result is independent of the order of the slices.
+// Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, alternately from each zone. If
+// they are on several nodes, there is one for each node, so that the loss of a node is not the loss of most canaries. The
+// result is independent of the order of the slices.
 func Of(objects []*discoveryv1.EndpointSlice) []liveness.Canary {
 	nodes, all := map[string]liveness.Canary{}, map[liveness.Canary]bool{}
 	for _, slice := range objects {
@@ -104,9 +105,8 @@ func Encode(canaries []liveness.Canary) string {
 	return strings.Join(texts, ",")
 }
 
-// Decode is the inverse of Encode, without the canaries whose addresses are not in the ranges: readers of a hostile member
-// would connect to whatever it names. It returns an error if the text is not what a controller writes, or if no pod can have
-// one of the addresses.
+// Decode is the inverse of Encode, but drops canaries outside of the ranges: a hostile member could make its readers connect to
+// any address. It returns an error if no controller writes such a text, or if no pod can have one of the addresses.
 func Decode(text string, ranges []netip.Prefix) ([]liveness.Canary, error) {
 	if text == "" {
 		return nil, nil

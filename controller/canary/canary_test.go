@@ -45,7 +45,7 @@ func sliceOf(port string, endpoints ...string) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// everywhere are the ranges of a member that is not confined.
+// everywhere are the ranges of a member without restrictions.
 var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 func TestOf(t *testing.T) {

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// interval is the time between two probes of a canary, and atMost how many connections are opened in it: above, it
-	// grows.
+	// interval is the time between two probes of a canary, and atMost how many probes begin in that time: with more canaries,
+	// the time grows.
 	interval = 750 * time.Millisecond
 	atMost   = 192
 	// connectWithin is how long a connection may take, and answerWithin the whole probe.
 	connectWithin = 750 * time.Millisecond
 	answerWithin  = 2 * time.Second
-	// Timers that are late by more than lateBy during a probe, all together, show that the process is starved. One
-	// goroutine looks each pulse.
+	// If timers are late by more than lateBy in total during a probe, the process is starved. A goroutine checks that each
+	// pulse.
 	lateBy = 200 * time.Millisecond
 	pulse  = 50 * time.Millisecond
 )
 
 // A Prober probes the canaries of the members.
 type Prober struct {
-	// Targets returns what to probe in a stable order. It is called once for each round of probes.
+	// Targets returns the canaries to probe in a stable order. It is called once for each round of probes.
 	Targets func() []liveness.Target
 	// Probed is called with the result of each probe.
 	Probed func(cluster string, probe liveness.Probe)
 	// Dial connects to a canary; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
-	// in nanoseconds.
+	// late is the total lateness of the timers of watch, and looked is the time from began until watch last set its timer. Both
+	// are in nanoseconds.
 	late, looked atomic.Int64
 	began        time.Time
 }
@@ -69,7 +69,7 @@ func (p *Prober) Run(ctx context.Context) {
 				}
 			})
 			gap := max(interval/time.Duration(len(targets)), interval/atMost)
-			// The mean of the gaps is kept, and their jitter lets probers drift apart.
+			// The jitter of the gaps lets probers drift apart, and does not change their mean.
 			next = next.Add(gap)
 			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))
 		}
@@ -124,7 +124,7 @@ func (p *Prober) connect(ctx context.Context, began time.Time, t liveness.Target
 	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = lingering.SetLinger(0) // a reset ends the connection, and no table keeps it
 	}
-	_ = conn.SetDeadline(began.Add(answerWithin)) // where it fails, all below fails
+	_ = conn.SetDeadline(began.Add(answerWithin)) // if it fails, the calls below fail
 	asked, answer := asking(), make([]byte, size)
 	if _, err := conn.Write(asked); err != nil {
 		return liveness.Impaired

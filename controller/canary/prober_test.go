@@ -21,7 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
-// TestSlotsAreGivenBack: a target answers however many connections it had before.
+// TestSlotsAreGivenBack: a target answers after any number of connections.
 func TestSlotsAreGivenBack(t *testing.T) {
 	source, all := netip.MustParsePrefix("10.64.0.7/32"), slots{of: map[netip.Prefix]int{}}
 	for i := range 2 * atOnce {
@@ -35,8 +35,8 @@ func TestSlotsAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestOutcome: what a connection shows, and when. What fails while the process is starved shows nothing, and what is answered
-// does.
+// TestOutcome: the outcome of a connection, and when it is known. A failure while the process is starved shows nothing; an
+// answer counts even then.
 func TestOutcome(t *testing.T) {
 	canary := func(cluster string) func(net.Conn) {
 		return func(conn net.Conn) { serve(conn, cluster, "key") }
@@ -120,7 +120,7 @@ func TestOutcome(t *testing.T) {
 // ofWest is a canary that a test probes.
 var ofWest = liveness.Target{Cluster: "west", Canary: netip.MustParseAddrPort("10.1.0.1:8081"), Key: "key"}
 
-// TestRate: each canary is probed each 0.75 s, and above 192 each in its turn. It ends at once.
+// TestRate: each of up to 192 canaries is probed every 0.75 s, and more canaries less often. Run ends at once.
 func TestRate(t *testing.T) {
 	for _, row := range []struct {
 		targets int
@@ -161,7 +161,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// serving starts a canary of west over real sockets, and returns it and what ends it.
+// serving starts a canary of west over real sockets, and returns it with a function that ends it.
 func serving(t *testing.T) (at liveness.Target, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

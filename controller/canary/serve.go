@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// size is that of a request and of an answer: more than a packet of Ethernet, and cheap enough for each second.
+	// size is the size of requests and answers, in bytes: more than an Ethernet packet, and cheap enough for each second.
 	size = 2 << 10
-	// request begins each request, which goes on with a nonce, and each answer.
+	// request begins each request, in which a nonce follows, and each answer.
 	request = "clusterset-dns canary 2\n"
 	nonce   = 16
-	// serveWithin bounds a connection, atOnce is how many there may be, and perSource how many of one address: clusters may
-	// share that of a gateway.
+	// serveWithin bounds the time of a connection, atOnce the number of connections, and perSource the number from one address:
+	// clusters may share the address of a gateway.
 	serveWithin = 2 * time.Second
 	atOnce      = 1024
 	perSource   = 64
@@ -43,11 +43,11 @@ func asking() []byte {
 	return padded(request + string(number))
 }
 
-// A Key returns what only a cluster and the members of its set know: the UID of its heartbeat Lease, empty while that is
+// A Key returns a secret that only a cluster and the members of its set know: the UID of its heartbeat Lease, empty while it is
 // unknown.
 type Key func() string
 
-// answerOf returns the answer of a canary of a cluster to a request. It proves who gave it.
+// answerOf returns the answer of a canary of a cluster to a request. It proves the identity of the cluster.
 func answerOf(cluster, key string, asked []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	_, _ = mac.Write(asked)
@@ -115,7 +115,7 @@ func (s *slots) give(source netip.Prefix) {
 	}
 }
 
-// sourceOf returns the address of the other end, of IPv6 its /64.
+// sourceOf returns the address of the other end, or its /64 for IPv6.
 func sourceOf(conn net.Conn) netip.Prefix {
 	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
 	ip, bits := address.Addr().Unmap(), 32
@@ -128,13 +128,13 @@ func sourceOf(conn net.Conn) netip.Prefix {
 
 // serve answers one probe.
 func serve(conn net.Conn, cluster, key string) {
-	_ = conn.SetDeadline(time.Now().Add(serveWithin)) // where it fails, all below fails
+	_ = conn.SetDeadline(time.Now().Add(serveWithin)) // if it fails, the calls below fail
 	asked := make([]byte, size)
 	if _, err := io.ReadFull(conn, asked); err != nil || key == "" || !bytes.HasPrefix(asked, []byte(request)) {
 		return
 	}
 	_, _ = conn.Write(answerOf(cluster, key, asked))
-	// The prober ends the connection, so that none waits here for late packets.
+	// The prober ends the connection, so that none stays in TIME_WAIT here.
 	_, _ = conn.Read(asked[:1])
 }
 
