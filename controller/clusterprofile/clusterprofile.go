@@ -39,23 +39,23 @@ const profileProvider = "secretreader"
 var (
 	profileResource = schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}
 	profileVersions = []string{"v1alpha2", "v1alpha1"}
-	// believedPrefix begins the annotations of an object that are believed.
+	// believedPrefix begins the annotations of an object that are used.
 	believedPrefix = strings.TrimSuffix(member.ClusterLabel, "cluster")
 )
 
 // clusterProfiles lists the ClusterProfiles of a namespace that a selector selects and that have an access provider
-// secretreader. An object is not trusted: docs/operate/members.md lists what is read of it.
+// secretreader. An object is not trusted: docs/operate/members.md lists the fields that are read.
 type clusterProfiles struct {
 	name, namespace, selector string
 	// idLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.
 	idLabel string
 	dynamic dynamic.Interface
 	client  kubernetes.Interface
-	// heartbeats is the namespace of the heartbeat in the clusters, and of the Secrets with their tokens here.
+	// heartbeats is the namespace of the heartbeat in the members, and of the Secrets with their tokens in the local cluster.
 	heartbeats string
 }
 
-// New makes a source of a value of --members-from, which has the Form; the error says what is wrong with it. Without a selector,
+// New makes a source from a value of --members-from, which has the Form; the error says what to correct. Without a selector,
 // the objects with label member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
 func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (member.Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
@@ -105,7 +105,7 @@ func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error)
 	return candidates, nil
 }
 
-// profile is a ClusterProfile, as far as it is believed.
+// profile has the fields of a ClusterProfile that are used.
 type profile struct {
 	Status struct {
 		AccessProviders     []accessProvider `json:"accessProviders"`
@@ -118,12 +118,12 @@ type accessProvider struct {
 	Cluster clientcmdv1.Cluster `json:"cluster"`
 }
 
-// candidate returns the candidate that a ClusterProfile is. secret has the token, if profileToken permits it; nil if it does not
+// candidate returns the candidate for a ClusterProfile. secret has the token, if profileToken permits it; nil if it does not
 // exist. Equal arguments give equal kubeconfigs, which ParseKubeconfig has to check.
 func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *corev1.Secret) *member.Candidate {
 	c := &member.Candidate{
 		Cluster: object.GetName(), Kind: "ClusterProfile", Name: cache.MetaObjectToName(object).String(),
-		// Without the rest, which changes more often than the candidate.
+		// Without the other fields, which change more often than the candidate.
 		Object: &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()},
 			ObjectMeta: metav1.ObjectMeta{

@@ -57,7 +57,7 @@ func profilesOf(t *testing.T, form string) (member.Source, *fake.Clientset, *dyn
 	return source, client, objects
 }
 
-// shown returns id, object, server and credential of a candidate, or what is wrong with it.
+// shown returns id, object, server and credential of a candidate, or its error.
 func shown(c *member.Candidate) string {
 	text := c.Cluster + ": " + c.String()
 	err := c.Err
@@ -79,7 +79,7 @@ func shown(c *member.Candidate) string {
 	return text + " " + config.BearerToken
 }
 
-// TestClusterProfiles: what the objects of other systems make a member.
+// TestClusterProfiles: the candidates that objects of other systems become.
 func TestClusterProfiles(t *testing.T) {
 	for text, parts := range map[string][]string{
 		"clusterprofile:fleet": {
@@ -130,7 +130,7 @@ func TestClusterProfiles(t *testing.T) {
 	}
 }
 
-// TestUnreadableInventory: an error of any request is one of the whole list, so that no member leaves.
+// TestUnreadableInventory: an error of any request fails the whole list, so that no member leaves.
 func TestUnreadableInventory(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
 	for _, verb := range []string{"list", "get"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// FuzzCandidate: any content of an object gives the same candidate twice, and no connection through a proxy or with a token that
-// is for another server. That of package member has what a kubeconfig may do.
+// FuzzCandidate: any content of an object gives the same candidate twice, and no connection through a proxy or with a token for
+// another server. The fuzz test of package member has the rules for kubeconfigs.
 func FuzzCandidate(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":{"accessProviders":[{"name":"secretreader","cluster":{"server":"https://192.0.2.1"}}]}}`,
