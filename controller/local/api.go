@@ -32,7 +32,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// ErrChanged is why the process is to restart.
+// ErrChanged is why the process must restart.
 var ErrChanged = errors.New("the CustomResourceDefinitions of the MCS API changed: the process restarts to use them")
 
 // settle is how often an API looks for changes of the definitions, and how long a change must last: both definitions are
@@ -41,26 +41,26 @@ const settle = 2 * time.Second
 
 var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	// names are those of the definitions of the MCS API.
+	// names are the names of the definitions of the MCS API.
 	names = []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName}
 	// versions that this package can use, the preferred one first.
 	versions = []string{"v1beta1", "v1alpha1"}
 )
 
-// An API accesses the ServiceExports and ServiceImports of the local cluster in the version that its API server served when
-// the process started: it has clients, and the caches of what exists. When their CustomResourceDefinitions change, are
-// installed or removed, the process is to restart. While no version is served, the caches are empty. The Go types of v1beta1
-// stand for v1alpha1 too, which has the same schema. An older definition keeps fewer fields. It is safe for concurrent use
-// once Open returned. What the caches return is shared and must not be changed.
+// An API has clients and caches of the ServiceExports and ServiceImports of the local cluster, in the version that its API
+// server served when the process started. When their CustomResourceDefinitions are installed, changed or removed, the process
+// must restart. While no version is served, the caches are empty. The Go types of v1beta1 are used for v1alpha1, too, which has
+// the same schema. An older definition keeps fewer fields. It is safe for concurrent use once Open returned. Objects of the
+// caches are shared and must not be changed.
 type API struct {
 	config       *rest.Config
 	httpClient   *http.Client
 	reader       dynamic.Interface
 	inputs, crds *informer.FreshnessGate
-	// definitions have those of names.
+	// definitions are the caches of the definitions, in the order of names.
 	definitions []informer.Of[*unstructured.Unstructured]
 
-	// Exports and Imports are the caches, as of Open.
+	// Exports and Imports are the caches. Open sets them.
 	Exports informer.Of[*v1beta1.ServiceExport]
 	Imports informer.Of[*v1beta1.ServiceImport]
 	version string // empty for none
@@ -68,10 +68,10 @@ type API struct {
 	codec   runtime.ParameterCodec
 }
 
-// NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API
-// server. The caches of ServiceExports and ServiceImports will be among the inputs.
+// NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API server.
+// inputs is the gate of the caches of ServiceExports and ServiceImports.
 func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, inputs *informer.FreshnessGate) *API {
-	// No reconcile waits for definitions that are read again: a gate of their own.
+	// The definitions have a gate of their own, so that no reconcile waits until they are read again.
 	a := &API{config: config, httpClient: httpClient, reader: reader, inputs: inputs, crds: &informer.FreshnessGate{}}
 	for _, name := range names {
 		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](a.crds, reader.Resource(definitions), informer.Options{
@@ -85,8 +85,8 @@ func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interfa
 }
 
 // Open returns once the definitions were read. It fills the caches until the context ends, in goroutines of the group, and
-// calls restart with ErrChanged if another version or schema is served than at first, also if there was none, or is none any
-// more. The error is that of the context, or of a client. It is to be called once.
+// calls restart with ErrChanged when another version or schema is served than at first, even if none was or none is served. The
+// error is from the context, or from making a client. Call it once.
 func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(error)) error {
 	for _, each := range a.definitions {
 		group.Go(func() { each.Run(ctx) })
@@ -172,10 +172,10 @@ func (a *API) use(version schema.GroupVersion) (err error) {
 	return nil
 }
 
-// served is what the definitions say, empty if no version is served.
+// served is the version to use, and identifies the schemas; empty if no version is served.
 type served struct{ version, schemas string }
 
-// look returns what the definitions say now, or why no version is served.
+// look returns what the definitions serve now, or why no version is served.
 func (a *API) look() (now served, missing string) {
 	common := slices.Clone(versions)
 	var errs []error

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local reads what the local cluster has: its id, the IP families of its Services, and the objects that the
-// controller depends on, those of the MCS API among them.
+// Package local reads the local cluster: its id, the IP families of its Services, and the objects on which the controller
+// depends, including those of the MCS API.
 package local
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// byAll is the index of EndpointSlices and Services, of these kinds of values.
+// byAll is the index of EndpointSlices and Services, with these kinds of values.
 const (
 	byAll = "all"
 	// byKubernetesService: EndpointSlices of a Service, not managed by this controller.
@@ -38,12 +38,12 @@ const (
 	byClusterIP = "cluster-ip"
 )
 
-// nodesWait is how long Nodes are waited for: without them a restart would take back the hints and the refusals of
-// addresses. They are optional, because the right to list them may be missing.
+// nodesWait is how long WaitForSync waits for Nodes: without them, a restart would revert hints and refusals of addresses.
+// Nodes are optional, because the right to list them may be missing.
 const nodesWait = 5 * time.Second
 
-// A Cluster is the caches of the local cluster, and which copies are used. The objects that its methods return, except
-// EndpointSlices, are shared and must not be changed.
+// A Cluster has the caches of the local cluster, and the copies that reconciles use. The objects that its methods return,
+// except EndpointSlices, are shared and must not be changed.
 type Cluster struct {
 	Services       informer.Of[*corev1.Service]
 	EndpointSlices informer.Of[*export.Packed]
@@ -51,14 +51,14 @@ type Cluster struct {
 	Secrets        informer.Of[*corev1.Secret]
 	Nodes          informer.Of[*Node]
 
-	// nodesUntil is until when Nodes are waited for.
+	// nodesUntil is until when WaitForSync waits for Nodes.
 	nodesUntil time.Time
-	// used has the copies that the last pass over each service used.
+	// used has the copies that the last reconcile of each service used.
 	used sync.Map
 }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
-// member.ClusterLabel. Other networks reach nodes by addresses of a type.
+// member.ClusterLabel. addresses is the type of the addresses by which other networks reach nodes.
 func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace string, addresses corev1.NodeAddressType) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &Cluster{
@@ -81,8 +81,8 @@ func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace st
 	}
 }
 
-// indexed is the index of EndpointSlices and Services by all but IPs: a packed slice is opened once for all values. Each
-// begins with the kind of its index.
+// indexed returns the values of an object in the index byAll. There is one index for all of them, so that a packed slice is
+// opened only once. Each value begins with its kind.
 func indexed(object any) (values []string, err error) {
 	of, err := meta.Accessor(object)
 	if err != nil {
@@ -108,7 +108,7 @@ func clusterIPs(object any) ([]string, error) {
 	return service.Spec.ClusterIPs, nil
 }
 
-// Accepted reports whether the label of a namespace accepts its services of members without patterns of their own. The
+// Accepted reports whether the label of a namespace accepts its services from members without patterns of their own. The
 // namespace may be nil.
 func Accepted(namespace *corev1.Namespace) bool {
 	return namespace != nil && namespace.Labels[scope.AcceptLabel] == "true"
@@ -122,8 +122,8 @@ func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
 	c.nodesUntil = time.Now().Add(nodesWait)
 }
 
-// WaitForSync returns true once the caches are full, or false if the context ends before. Nodes are waited for until 5 s
-// after Start.
+// WaitForSync returns true once the caches are full, or false if the context ends before. It waits for Nodes until 5 s after
+// Start.
 func (c *Cluster) WaitForSync(ctx context.Context) bool {
 	limited, cancel := context.WithDeadline(ctx, c.nodesUntil)
 	defer cancel()
@@ -176,14 +176,13 @@ func (c *Cluster) Encoded(service types.NamespacedName) int {
 		export.EncodedSize(c.packed(byManagedService, service.String()))
 }
 
-// packed returns slices without opening them. The metadata of a slice costs less than all of it, and the slices less if
-// one is opened at a time.
+// packed returns slices without opening them: their metadata alone costs less, and so do slices that are opened one at a time.
 func (c *Cluster) packed(kind, value string) []*export.Packed {
 	return c.EndpointSlices.ByIndex(byAll, kind+value)
 }
 
-// OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its
-// namespace may be the one that it has the IP of, and frees it in the end.
+// OtherHolders returns the IPs that Services other than derived have. If the import is adopted, Services in its namespace that
+// the controller does not manage do not count: the import may have the IP of one, which frees it in the end.
 func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {
 	for _, ip := range ips {
 		for _, service := range c.Services.ByIndex(byClusterIP, ip) {
@@ -196,8 +195,8 @@ func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopt
 	return held
 }
 
-// ManagedServices returns the multi-cluster services that this controller made EndpointSlices or a derived Service for.
-// A service may occur twice.
+// ManagedServices returns the multi-cluster services for which this controller made EndpointSlices or a derived Service. A
+// service may occur twice.
 func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
 	for _, each := range []cache.Indexer{c.EndpointSlices.Indexer(), c.Services.Indexer()} {
 		for _, value := range each.ListIndexFuncValues(byAll) {

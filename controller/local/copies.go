@@ -10,12 +10,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// copies are the copies of members' slices that a pass used, by the cluster that they are from.
+// copies are the copies of members' slices that a reconcile used, by the cluster that exports them.
 type copies map[string][]*export.Packed
 
-// Copies returns the copies of members' slices for a service, by the cluster that exports them: those among existing,
-// and those that the last pass used and that were deleted since: the deletion of copies must not remove the endpoints of a
-// member that cannot speak for itself (docs/design.md, invariant 2).
+// Copies returns the copies of members' slices for a service, by the cluster that exports them: those among existing, and those
+// that the last reconcile used and that were deleted since. The deletion of copies must not remove the endpoints of a member
+// that cannot be read (docs/design.md, invariant 2).
 func (c *Cluster) Copies(
 	service types.NamespacedName, existing []*discoveryv1.EndpointSlice,
 ) map[string][]*discoveryv1.EndpointSlice {
@@ -28,7 +28,7 @@ func (c *Cluster) Copies(
 		byCluster[cluster] = append(byCluster[cluster], slice)
 	}
 	for _, slice := range existing {
-		if slice.DeletionTimestamp == nil { // a finalizer may hold one that was deleted
+		if slice.DeletionTimestamp == nil { // a finalizer may keep a deleted slice
 			exists[slice.Name] = true
 			add(slice)
 		}
@@ -43,7 +43,7 @@ func (c *Cluster) Copies(
 	return byCluster
 }
 
-// Use notes which copies this pass over a service used.
+// Use records which copies this reconcile of a service used.
 func (c *Cluster) Use(service types.NamespacedName, used []*discoveryv1.EndpointSlice) {
 	packed := copies{}
 	for _, slice := range used {
@@ -57,7 +57,7 @@ func (c *Cluster) Use(service types.NamespacedName, used []*discoveryv1.Endpoint
 	}
 }
 
-// usedFrom returns the services of which the last pass used copies of a cluster's slices.
+// usedFrom returns the services whose last reconcile used copies of a cluster's slices.
 func (c *Cluster) usedFrom(cluster string) (services []types.NamespacedName) {
 	c.used.Range(func(service, used any) bool {
 		if len(used.(copies)[cluster]) > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// copiesOf makes copies of slices, each "name" or "name@uid". One with the uid "deleted" is being deleted.
+// copiesOf makes copies of slices, each "name" or "name@uid". A copy with the uid "deleted" is being deleted.
 func copiesOf(text string) []*discoveryv1.EndpointSlice {
 	var copies []*discoveryv1.EndpointSlice
 	for _, word := range strings.Fields(text) {
@@ -41,7 +41,7 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 	return strings.Join(words, " ")
 }
 
-// TestCopies plays passes over one service.
+// TestCopies plays reconciles of one service.
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
@@ -65,7 +65,7 @@ func TestCopies(t *testing.T) {
 	if got := c.ServicesFrom("west"); len(got) != 1 || len(c.Imported("west")) != 1 || len(c.Imported("north")) != 0 {
 		t.Errorf("west has %v", got)
 	}
-	// Some were not used, and do not come back.
+	// Copies that were not used do not come back.
 	c.Use(web, copiesOf("c"))
 	pass("", "c")
 	c.Use(web, nil) // the cluster left
@@ -76,7 +76,7 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
+// TestServicesAreReadWithoutTheirEndpoints: finding the services decodes no endpoints.
 func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a", Labels: map[string]string{

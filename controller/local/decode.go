@@ -8,11 +8,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// decode returns what is cached of an object. A schema accepts what the Go type does not, such as the time
-// "2026-01-01t00:00:00Z" in a condition, and one such object must not keep all others from being read. Such an object is
-// cached without its status, which the controller writes itself. A spec that cannot be decoded, which only other schemas than
-// those of the MCS API accept, is left out, too: the controller writes that of an import anew, and an export has no
-// exported metadata.
+// decode returns an object as it is cached. A schema may accept a value that the Go type does not, such as the time
+// "2026-01-01t00:00:00Z" in a condition, and one such object must not prevent all others from being read. It is cached without
+// its status, which the controller writes itself. A spec that cannot be decoded, which the schemas of the MCS API do not
+// accept, is left out, too: the controller rewrites the spec of an import, and an export has no exported metadata then.
 func decode[T any](object any) (any, error) {
 	read, ok := object.(*unstructured.Unstructured)
 	if !ok {

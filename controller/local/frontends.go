@@ -36,17 +36,17 @@ import (
 const (
 	// gatewaysEvery is how often Gateways are listed.
 	gatewaysEvery = 3 * leastTTL
-	// leastTTL and mostTTL bound for how long a name is not resolved again, and resolvePatience bounds a resolution.
+	// leastTTL and mostTTL bound the time until a name is resolved again, and resolvePatience bounds a resolution.
 	leastTTL, mostTTL = 5 * time.Second, 5 * time.Minute
 	resolvePatience   = 5 * time.Second
 )
 
-// Frontends are the addresses of the names of load balancers, and the Gateways with routes to Services of their namespace (Gateway
-// API, v1). What is known of a name or of all Gateways stays while it cannot be read. All methods may be called concurrently.
+// Frontends has the addresses of the names of load balancers, and the Gateways with routes to Services of the route's namespace
+// (Gateway API, v1). Known addresses and Gateways stay while they cannot be read again. All methods may be called concurrently.
 type Frontends struct {
 	// List lists the Gateways: see ListGateways.
 	List func(context.Context) (map[types.NamespacedName][]export.Frontend, error)
-	// Lookup resolves the names. It is called for several at once, and must return when its context ends.
+	// Lookup resolves a name. It is called for several at once, and must return when its context ends.
 	Lookup Lookup
 	Clock  clock.WithTicker
 
@@ -62,14 +62,14 @@ type question struct {
 	kind uint16 // dns.TypeA or dns.TypeAAAA
 }
 
-// resolved are sorted addresses, and when they are to be resolved again. Until an answer comes, failed counts the lookups.
+// resolved has sorted addresses, and when they are due to be resolved again. failed counts failed lookups since an answer.
 type resolved struct {
 	addresses []netip.Addr
 	due       time.Time
 	failed    int
 }
 
-// known reports whether there was an answer, or will be none: a resolver may answer for one family alone.
+// known reports whether there was an answer, or three lookups failed: a resolver may answer for one family alone.
 func (r resolved) known() bool { return !r.due.IsZero() || r.failed >= 3 }
 
 // Addresses returns the sorted addresses of a name, and whether they are known. The list must not be changed.
@@ -86,7 +86,7 @@ func (f *Frontends) Gateways(service types.NamespacedName) ([]export.Frontend, b
 	return ptr.Deref(all, nil)[service], all != nil
 }
 
-// Run resolves the names that used returns, in any order, and lists Gateways if the empty one is among them, until the context
+// Run resolves the names that used returns, in any order, and lists Gateways if the empty name is among them, until the context
 // ends. It calls changed after a change.
 func (f *Frontends) Run(ctx context.Context, used func() []string, changed func()) {
 	ticker := f.Clock.NewTicker(leastTTL)
@@ -113,13 +113,13 @@ func (f *Frontends) Run(ctx context.Context, used func() []string, changed func(
 	}
 }
 
-// resolve resolves those of the names that are due, forgets the rest, and reports whether an address changed.
+// resolve resolves the names that are due, forgets names that are not in the list, and reports whether an address changed.
 func (f *Frontends) resolve(ctx context.Context, names []string) (changed bool) {
 	limited, cancel := context.WithTimeout(ctx, resolvePatience)
 	defer cancel()
 	before, after, now := ptr.Deref(f.names.Load(), nil), map[question]resolved{}, f.Clock.Now()
 	var group sync.WaitGroup
-	var mu sync.Mutex // of what follows
+	var mu sync.Mutex // guards after and changed
 	for i := range 2 * len(names) {
 		of := question{names[i/2], []uint16{dns.TypeA, dns.TypeAAAA}[i%2]}
 		group.Go(func() {
@@ -128,7 +128,7 @@ func (f *Frontends) resolve(ctx context.Context, names []string) (changed bool) 
 				addresses, ttl, err := f.Lookup(limited, of.name, of.kind)
 				if err == nil {
 					slices.SortFunc(addresses, netip.Addr.Compare)
-					// Of the turns, the next to the end of the TTL.
+					// The turn that is nearest to the end of the TTL.
 					is = resolved{addresses: slices.Compact(addresses), due: now.Add(min(max(ttl, leastTTL), mostTTL) - leastTTL/2)}
 				} else {
 					is.failed++
@@ -145,14 +145,14 @@ func (f *Frontends) resolve(ctx context.Context, names []string) (changed bool) 
 	return changed
 }
 
-// LookUp returns a Lookup by the name servers in a file as /etc/resolv.conf, at a port.
+// LookUp returns a Lookup that queries a port of the name servers in a file such as /etc/resolv.conf.
 func LookUp(file, port string) Lookup {
 	return func(ctx context.Context, name string, kind uint16) (addresses []netip.Addr, _ time.Duration, err error) {
 		config, err := dns.ClientConfigFromFile(file)
 		if err != nil {
 			return nil, 0, err
 		}
-		// The dot ends a name: the search domains of a pod may belong to tenants.
+		// Search domains of the pod are not used: they may belong to tenants.
 		query := new(dns.Msg).SetQuestion(dns.Fqdn(name), kind)
 		for i := range 2 * len(config.Servers) {
 			server, network := config.Servers[i/2], []string{"udp", "tcp"}[i%2]
@@ -162,7 +162,7 @@ func LookUp(file, port string) Lookup {
 				continue
 			}
 			ttl := uint32(math.MaxUint32)
-			for _, record := range slices.Concat(answer.Answer, answer.Ns) { // of which some may be no addresses
+			for _, record := range slices.Concat(answer.Answer, answer.Ns) { // some may be no addresses
 				ttl = min(ttl, record.Header().Ttl)
 				if address, err := netip.ParseAddr(dns.Field(record, 1)); err == nil {
 					addresses = append(addresses, address.Unmap())
@@ -174,7 +174,7 @@ func LookUp(file, port string) Lookup {
 	}
 }
 
-// A gateway is what is read of a Gateway.
+// A gateway has the fields that are read of a Gateway.
 type gateway struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -192,7 +192,7 @@ type reference struct {
 	Port                               int32
 }
 
-// A route is what is read of a TCPRoute, TLSRoute or UDPRoute.
+// A route has the fields that are read of a TCPRoute, TLSRoute or UDPRoute.
 type route struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -218,7 +218,7 @@ func (r *route) backends() (services []reference) {
 	return services
 }
 
-// listens returns the ports of the listeners of a protocol by which a Gateway serves a route that it accepted.
+// listens returns the ports of the listeners of a protocol through which a Gateway serves the route, if it accepted it.
 func (r *route) listens(g *gateway, protocol string) (ports []int32) {
 	for _, parent := range r.Status.Parents {
 		of := parent.ParentRef
@@ -273,7 +273,7 @@ func ListGateways(client dynamic.Interface) func(context.Context) (map[types.Nam
 	}
 }
 
-// listAs lists a resource of the Gateway API. There are none if the API server does not serve it.
+// listAs lists a resource of the Gateway API. It returns none if the API server does not serve the resource.
 func listAs[T any](ctx context.Context, client dynamic.Interface, resource string) ([]T, error) {
 	list, err := client.Resource(schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: resource}).
 		List(ctx, metav1.ListOptions{})

@@ -90,7 +90,7 @@ metadata: {namespace: shop, name: db}
 spec: {rules: [{backendRefs: [{name: db, port: 53}]}]}
 status: {parents: [{parentRef: {name: shared, namespace: edge, port: 53}, conditions: [{type: Accepted, status: "True"}]}]}`
 
-// TestGateways: Gateways are unknown until they were listed with their routes, and what is known stays if that fails.
+// TestGateways: Gateways are unknown until they were listed with their routes, and known Gateways stay if a list fails.
 func TestGateways(t *testing.T) {
 	shared := []string{"203.0.113.7", "lb.example.org"}
 	want := map[types.NamespacedName][]export.Frontend{
@@ -130,8 +130,8 @@ func TestGateways(t *testing.T) {
 	})
 }
 
-// TestNames: a name is unknown until both families were answered, or one was not three times, and then resolved when its TTL
-// ends. Its addresses of a family stay while this cannot be resolved. Slow names delay others by one resolvePatience.
+// TestNames: a name is unknown until each family was answered or failed three times, and then resolved again when its TTL ends.
+// The addresses of a family stay while it cannot be resolved. Slow names delay others by one resolvePatience.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer atomic.Value // addresses, and "fails" for an error

@@ -27,7 +27,7 @@ var (
 	propertyVersions  = []string{"v1beta1", "v1alpha1"}
 )
 
-// await asks every second until an answer is final, and logs why the first one is not.
+// await calls ask every second until an answer is final, and logs the first one that is not.
 func await(ctx context.Context, what string, ask func(context.Context) (final bool, err error)) (err error) {
 	told := false
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (final bool, _ error) {
@@ -40,8 +40,8 @@ func await(ctx context.Context, what string, ask func(context.Context) (final bo
 	return cmp.Or(ctx.Err(), err)
 }
 
-// ID returns the cluster id that the ClusterProperty of the local cluster has. It retries unless that is missing or may not be
-// read.
+// ID returns the cluster id in the ClusterProperty of the local cluster. It retries unless the property is missing or may not
+// be read.
 func ID(ctx context.Context, client dynamic.Interface) (id string, err error) {
 	err = await(ctx, "the id of this cluster", func(ctx context.Context) (bool, error) {
 		all, err := listProperties(ctx, client)
@@ -60,12 +60,12 @@ func ID(ctx context.Context, client dynamic.Interface) (id string, err error) {
 	return id, nil
 }
 
-// defaultServiceCIDR is the ServiceCIDR made from the flags of the API server: one CIDR for each family, that of the
-// preferred family first (KEP-1880).
+// defaultServiceCIDR is the ServiceCIDR made from the flags of the API server: one CIDR for each family, the preferred family
+// first (KEP-1880).
 const defaultServiceCIDR = "kubernetes"
 
-// Services returns the ranges of the IPs of Services, at most one of each family, that of the preferred family first. They
-// change only when an API server restarts. It retries until the API server answers or the context ends.
+// Services returns the ranges of the IPs of Services, at most one of each family, the preferred family first. They change only
+// when an API server restarts. It retries until the API server answers or the context ends.
 func Services(ctx context.Context, client kubernetes.Interface) (ranges []netip.Prefix, err error) {
 	err = await(ctx, "the IP families of Services", func(ctx context.Context) (bool, error) {
 		serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})

@@ -21,13 +21,13 @@ import (
 
 // Indexes of the nodes.
 const (
-	// byZone: by their zone, empty for those that have none.
+	// byZone: by their zone, empty for a node without a zone.
 	byZone = "zone"
 	// byAddress: by their IP addresses in canonical form.
 	byAddress = "address"
 )
 
-// A Node is what is kept of a node: its name, and what hints, the refusal of addresses and exposed exports depend on.
+// A Node has the cached fields of a node: those on which hints, the refusal of addresses and exposed exports depend.
 type Node struct {
 	metav1.ObjectMeta
 	export.Node
@@ -35,8 +35,8 @@ type Node struct {
 	PodCIDRs []string
 }
 
-// newNodes returns the cache of the nodes, which other networks reach by addresses of a type. Nothing that depends on nodes may
-// hold the rest back, so the cache has a gate of its own: nothing else waits for it.
+// newNodes returns the cache of the nodes. addresses is the type of the addresses by which other networks reach nodes. The
+// cache has a gate of its own, so that no reconcile waits until nodes are read again.
 func newNodes(client typedcorev1.NodeInterface, addresses corev1.NodeAddressType) informer.Of[*Node] {
 	return informer.New[*Node](&informer.FreshnessGate{}, client, informer.Options{
 		Resource: "Nodes", Example: &corev1.Node{},
@@ -86,9 +86,9 @@ func kept(node *corev1.Node, addresses corev1.NodeAddressType) *Node {
 // APIServer is the Service whose EndpointSlices have the addresses of the API server.
 var APIServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// Owns returns a function that reports whether a node or the API server has an address, which is in canonical form, or whether
-// it is in a range of Services or, if it is exposed, of pods. The addresses of other clusters' pods may be there: not every CNI
-// uses spec.podCIDRs. Nodes that are not known, because they may not be listed, have none.
+// Owns returns a function that reports whether an address, in canonical form, is of a node or the API server, or in a range of
+// Services or, if it is exposed, of pods. Unexposed addresses of other clusters' pods may be in a range of pods, as not every
+// CNI uses spec.podCIDRs. Nodes that may not be listed do not count.
 func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed bool) bool {
 	var servers []string
 	for _, slice := range c.KubernetesSlices(APIServer) {
@@ -110,7 +110,7 @@ func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed boo
 		if names, _ := c.Nodes.Indexer().IndexKeys(byAddress, address); len(names) > 0 || slices.Contains(servers, address) {
 			return true
 		}
-		parsed, _ := netip.ParseAddr(address) // no prefix contains what is not valid
+		parsed, _ := netip.ParseAddr(address) // no prefix contains an invalid address
 		holds := func(p netip.Prefix) bool { return p.Contains(parsed) }
 		return slices.ContainsFunc(services, holds) || exposed && slices.ContainsFunc(ranges(), holds)
 	}
@@ -147,7 +147,7 @@ func (c *Cluster) Zones() placement.Nodes {
 	return placement.Nodes{Zones: zones}
 }
 
-// NodesWithoutZone returns the names of the nodes that hints have no effect on.
+// NodesWithoutZone returns the names of the nodes on which hints have no effect.
 func (c *Cluster) NodesWithoutZone() []string {
 	names, _ := c.Nodes.Indexer().IndexKeys(byZone, "") // only an unknown index is an error
 	return names

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// TestOwns: addresses of nodes and Services are this cluster's, and those of pods if they are exposed.
+// TestOwns: a cluster owns the addresses of its nodes and Services, and exposed addresses of its pods.
 func TestOwns(t *testing.T) {
 	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
 	if err := c.Nodes.Indexer().Add(&Node{
@@ -33,7 +33,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// TestNode: other networks reach a node by its addresses of a type, or by those of its annotation, one of each family.
+// TestNode: other networks reach a node by its addresses of a type, or by the addresses in its annotation, one of each family.
 func TestNode(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: "a"}}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "True"}, {Type: corev1.NodeDiskPressure, Status: "False"}},

@@ -24,12 +24,12 @@ type Pods struct {
 	known  *lru.Cache // by UID
 }
 
-// NewPods returns Pods that remember the ports of 10,000 pods.
+// NewPods returns Pods with a cache for the ports of 10,000 pods.
 func NewPods(client typedcorev1.PodsGetter) *Pods {
 	return &Pods{client: client, known: lru.New(10_000)}
 }
 
-// Known returns the ports of the containers of a pod, which must not be changed, or why they are not known: it wraps
+// Known returns the ports of the containers of a pod, which must not be changed, or an error if they are not known: it wraps
 // export.ErrPodsForbidden if the right to read pods was missing.
 func (p *Pods) Known(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 	known, _ := p.known.Get(of.UID)
@@ -40,7 +40,7 @@ func (p *Pods) Known(of corev1.ObjectReference) ([]corev1.ContainerPort, error) 
 	return nil, fmt.Errorf("pod %s cannot be read: %w", of.Name, cmp.Or(err, errors.New("it was not read yet")))
 }
 
-// Read returns a function as Known that reads unknown pods, until the context ends or a request is forbidden.
+// Read returns a function like Known, but it reads unknown pods until the context ends or a request is forbidden.
 func (p *Pods) Read(ctx context.Context) func(corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 	var forbidden error
 	return func(of corev1.ObjectReference) ([]corev1.ContainerPort, error) {

@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestPods: the ports of a pod are read once, and what cannot be read is read again by the next pass.
+// TestPods: the ports of a pod are read once, and after an error again by the next reconcile.
 func TestPods(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0", UID: "1"},

@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// propertiesEvery is the time between two lists of the ClusterProperties, and bounds each: its answer may be lost.
+	// propertiesEvery is the time between two lists of the ClusterProperties, and bounds each list: its answer may be lost.
 	propertiesEvery = 30 * time.Second
 	// beginPatience bounds the list with which a leader begins: the heartbeat waits for it.
 	beginPatience = 2 * time.Second
 )
 
-// Properties are the ClusterProperties of the local cluster (KEP-2149), as far as its heartbeat has room for them: each
-// cluster of the set has the same view of them. Begin precedes Run, and the other methods may be called concurrently.
+// Properties are the ClusterProperties of the local cluster (KEP-2149), as far as its heartbeat has room for them, so that each
+// cluster of the set sees the same. Call Begin before Run; the other methods may be called concurrently.
 type Properties struct {
-	// network is the value of scope.NetworkProperty, empty to list it, too.
+	// network replaces the value of scope.NetworkProperty, unless it is empty.
 	network string
 	client  dynamic.Interface
 	clock   clock.WithTicker
@@ -41,7 +41,7 @@ type Properties struct {
 	omitted []string                          // of the last list
 }
 
-// NewProperties returns Properties that are not known yet, but for the network, if it is not empty.
+// NewProperties returns Properties that are unknown until Begin, except the network, if it is not empty.
 func NewProperties(client dynamic.Interface, now clock.WithTicker, network string) *Properties {
 	return &Properties{client: client, clock: now, network: network}
 }
@@ -61,9 +61,9 @@ func (p *Properties) Text() string {
 	return ""
 }
 
-// Begin lists the properties for a new leader. If that fails, those of the heartbeat of this cluster count, so that it
-// publishes none that are older than those of the leader before. It returns once the network is known, or cannot be for
-// want of rights, and fails only if the context ends.
+// Begin lists the properties for a new leader. If that fails, the properties in the heartbeat of this cluster count, so that
+// the leader never publishes older ones than the previous leader. It returns once the network is known, or if the right to list
+// is missing, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
 	return await(ctx, "the ClusterProperties of this cluster", func(ctx context.Context) (bool, error) {
 		limited, cancel := context.WithTimeout(ctx, beginPatience)
@@ -74,7 +74,7 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 		}
 		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return false, err // The API server is away. Without the Lease, imports could be withdrawn.
+			return false, err // The API server is unavailable. Without the Lease, imports could be withdrawn.
 		}
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid {
 			published := lease.Annotations[scope.PropertiesAnnotation]
@@ -89,8 +89,8 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 	})
 }
 
-// Run lists the properties every 30 s until the context ends, and calls changed after each change, which must not block. A
-// cluster without the CRD has none. If they cannot be read, the last known stay, and the first failure is logged.
+// Run lists the properties every 30 s until the context ends, and calls changed, which must not block, after each change. A
+// cluster without the CRD has no properties. While they cannot be read, the last known ones stay. The first failure is logged.
 func (p *Properties) Run(ctx context.Context, changed func()) {
 	for failing := false; ; {
 		select {
@@ -129,7 +129,7 @@ func (p *Properties) read(ctx context.Context) error {
 	return p.set(text)
 }
 
-// set makes a text, as the annotation has it, the last known properties.
+// set parses a text, in the form of the annotation, into the last known properties.
 func (p *Properties) set(text string) error {
 	all, err := scope.ParseProperties(text)
 	if err != nil {
@@ -158,8 +158,8 @@ func listProperties(ctx context.Context, client dynamic.Interface) (map[string]s
 	return all, nil
 }
 
-// ListServed lists the objects of a namespace, empty for all, in the first of the versions that the API server has. An error
-// of the last one is that of a missing CustomResourceDefinition, too.
+// ListServed lists the objects of a namespace, empty for all, in the first of the versions that the API server serves. If it
+// serves none, the error is NotFound.
 func ListServed(
 	ctx context.Context, client dynamic.Interface, resource schema.GroupResource, versions []string, namespace string,
 	options metav1.ListOptions,

@@ -78,7 +78,7 @@ func TestProperties(t *testing.T) {
 		running.Go(func() { p.Run(ctx, func() { changes++ }) })
 		for _, step := range []struct {
 			answer, text  string
-			changes, told int // what is wrong is told once
+			changes, told int // each problem is reported once
 		}{
 			{unavailable, "", 0, 1},
 			{"eu", `{"region":"eu"}`, 1, 1},
@@ -110,7 +110,7 @@ func TestProperties(t *testing.T) {
 		}
 		for name, test := range map[string]struct {
 			answer, cluster, uid string
-			want                 string // - if it is waited for
+			want                 string // - if Begin waits
 		}{
 			"a list":                            {"us", "east", "uid", `{"region":"us"}`},
 			"as the heartbeat has them":         {unavailable, "east", "uid", `{"region":"eu"}`},

@@ -16,11 +16,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// sameAsImporter among the values of a ClusterProperty stands for that of the importing cluster (KEP-5939, a draft).
+// sameAsImporter among the values of a ClusterProperty stands for the value in the importing cluster (KEP-5939, a draft).
 const sameAsImporter = "@SameAsImporter@"
 
-// decodeExport is decode for ServiceExports. It makes the draft field spec.clusterSelectors, which the Go type does not have,
-// the exported annotation export.AnnotationPrefer, unless the ServiceExport has that.
+// decodeExport is decode for ServiceExports. It translates the draft field spec.clusterSelectors, which the Go type does not
+// have, into the exported annotation export.AnnotationPrefer, unless the ServiceExport has that annotation.
 func decodeExport(object any) (any, error) {
 	read, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -39,7 +39,7 @@ func decodeExport(object any) (any, error) {
 	return decode[v1beta1.ServiceExport](read)
 }
 
-// tierOf returns an entry as export.AnnotationPrefer has it. One that has no such form is returned as JSON, which is no
+// tierOf returns an entry in the form of export.AnnotationPrefer. An entry without such a form is returned as JSON, which is no
 // tier, so that a condition of the imports quotes it.
 func tierOf(entry any) string {
 	data, err := json.Marshal(entry)

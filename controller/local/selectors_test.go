@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
-// TestClusterSelectors: the draft field of KEP-5939 is the annotation, where there is a form for it. Else the annotation is
-// no list of tiers, which is reported.
+// TestClusterSelectors: the draft field of KEP-5939 becomes the annotation, if that has a form for it. Otherwise the annotation
+// is no list of tiers, which is reported.
 func TestClusterSelectors(t *testing.T) {
 	const (
 		local     = "{propertySelector: {matchExpressions: [{key: cluster.clusterset.k8s.io, operator: In, values: ['@SameAsImporter@']}]}}"
