@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command clusterset-controller publishes what its cluster exports and writes
-// what the other clusters of the set export into it.
+// Command clusterset-controller publishes the exports of its cluster, and imports the exports of the other clusters of the set.
 package main
 
 import (

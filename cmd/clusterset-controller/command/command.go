@@ -24,10 +24,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// namespaceFile is where a pod finds the namespace that it runs in.
+// namespaceFile has the namespace in which the pod runs.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// flags are what the command line says. controller.Run validates the options.
+// flags are the values of the command line's flags. controller.Run validates the options.
 type flags struct {
 	controller.Options
 	kubeconfig    string
@@ -111,7 +111,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.AddGoFlag(logging.Lookup("v"))
 	set.Lookup("v").Usage = "verbosity of the log"
 	command.CompletionOptions.DisableDefaultCmd = true
-	// It is a part of this program because every cluster can pull its image.
+	// The probe is a part of this program because every cluster can pull its image.
 	command.AddCommand(&cobra.Command{
 		Use:    "probe IDENTITY [NAME=IDENTITY]...",
 		Short:  "Echo and probe for kubectl clusterset test connectivity",

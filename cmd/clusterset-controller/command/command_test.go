@@ -57,7 +57,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 	}
 }
 
-// TestJSONLog: each line is an object with what a program looks for.
+// TestJSONLog: each line is an object with the fields that programs look for.
 func TestJSONLog(t *testing.T) {
 	var out bytes.Buffer
 	logger := logr.FromSlogHandler(jsonHandler(&out, 2)).WithValues("member", "west")

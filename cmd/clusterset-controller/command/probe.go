@@ -26,8 +26,8 @@ const (
 	interval = time.Second
 	// largeSize takes several full packets of any network, smallSize passes every network.
 	smallSize, largeSize = 512, 32 << 10
-	// exchangeTimeout has room for two repetitions of a first packet, resolveTimeout for three search domains and two
-	// tries of each. The server waits as long.
+	// exchangeTimeout has room for two retransmissions of a first packet, resolveTimeout for three search domains with two
+	// tries each. The server waits for resolveTimeout, too.
 	exchangeTimeout, resolveTimeout = 4 * time.Second, 10 * time.Second
 )
 
@@ -42,7 +42,7 @@ func probe(ctx context.Context, out io.Writer, identity string, targets []string
 			for last := (state.ProbeResult{}); last.Step != state.ProbeOK && ctx.Err() == nil; <-time.After(interval) {
 				if result := connect(ctx, net.DefaultResolver.LookupHost, name, of, state.ProbePort); result != last {
 					last = result
-					// In one write. Without a reader, nobody needs it.
+					// It makes one write. Without a reader of the log, its error does not matter.
 					_ = json.NewEncoder(out).Encode(state.ProbeLine{Index: i, ProbeResult: result})
 				}
 			}
@@ -58,7 +58,7 @@ func probe(ctx context.Context, out io.Writer, identity string, targets []string
 	return nil
 }
 
-// echo returns bodies of up to the large size, and so does not amplify traffic.
+// echo returns bodies of up to largeSize bytes as they are, and so does not amplify traffic.
 func echo(identity string) http.HandlerFunc {
 	return func(response http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(response, request.Body, largeSize))

@@ -89,7 +89,7 @@ func limitMemory(getenv func(string) string) error {
 	return nil
 }
 
-// setLogging has the whole process log as the flags say.
+// setLogging sets the log format of the whole process.
 func setLogging(format string, flags *pflag.FlagSet) error {
 	switch format {
 	case "text":

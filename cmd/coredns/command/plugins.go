@@ -4,7 +4,7 @@
 
 package command
 
-// CoreDNS's own plugins that Corefiles of tests use besides. All of them, which the program has, take long to compile. Each
+// More of CoreDNS's own plugins, for Corefiles of tests. The program has all of them, which take long to compile. Each
 // registers itself.
 import (
 	_ "github.com/coredns/coredns/plugin/hosts"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is CoreDNS with the plugins in zone.go and plugins.go, those that the program imports, and the plugin
+// Package command is CoreDNS with the plugins in zone.go and plugins.go, the plugins that the program imports, and the plugin
 // multicluster before kubernetes.
 package command
 
@@ -31,8 +31,8 @@ func Main(set string) {
 	coremain.Run()
 }
 
-// Directives are those of this build, in their order: multicluster is before kubernetes, as of two plugins that are
-// authoritative for a zone the first answers. A Corefile with another one is refused as one with an unknown directive.
+// Directives returns the directives of this build, in their order: multicluster is before kubernetes, because the first of two
+// plugins that are authoritative for a zone answers. CoreDNS refuses a Corefile with any other directive.
 func Directives() []string {
 	at := slices.Index(dnsserver.Directives, "kubernetes")
 	registered := caddy.ListPlugins()["others"]

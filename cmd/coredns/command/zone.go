@@ -2,8 +2,8 @@
 
 package command
 
-// CoreDNS's own plugins that a server block of multicluster alone has a use for, behind another DNS server that forwards
-// the zone. None serves names of its own or speaks TLS to clients. Each registers itself.
+// CoreDNS's own plugins that are of use in a server block for multicluster alone, behind another DNS server that forwards the
+// zone. None serves names of its own or speaks TLS to clients. Each registers itself.
 import (
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/any"
