@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster has what commands use of a cluster: clients of its API server, its DNS, and what its controller says.
+// Package cluster gives commands clients of a cluster's API server and DNS, and the state that its controller reports.
 package cluster
 
 import (
@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Names by which the command line knows the objects of the controller. They are part of its API, as what it answers is: a
-// test holds them against those of the controller.
+// Names of the controller's objects. They are part of the API of the controller, as its responses are. A test compares them
+// with the names in the controller.
 const (
 	domain = "clusterset-dns.github.io"
 	// DefaultNamespace is the default namespace of the controller.
@@ -40,7 +40,7 @@ const (
 	StateAnnotation  = domain + "/state"
 	DrainAnnotation  = domain + "/drain"
 	CIDRsAnnotation  = domain + "/cidrs"
-	// PropertiesAnnotation has the ClusterProperties in the heartbeat, as JSON, and NetworkProperty is the name of one.
+	// PropertiesAnnotation has the ClusterProperties in the heartbeat, as JSON. NetworkProperty is the property of the network.
 	PropertiesAnnotation = domain + "/properties"
 	NetworkProperty      = "network." + domain
 	ManagedByLabel       = "app.kubernetes.io/managed-by"
@@ -61,16 +61,16 @@ const FieldManager = "kubectl-clusterset"
 type Cluster struct {
 	// Context is the name in the kubeconfig.
 	Context string
-	// Namespace is that of its controller.
+	// Namespace is the namespace of its controller.
 	Namespace string
-	// Controller is the address of its leading controller, and DNSAddress that of its DNS. Empty means a port-forward to a pod.
+	// Controller is the address of its leading controller, and DNSAddress of its DNS. Empty means a port-forward to a pod.
 	Controller, DNSAddress string
-	// Config reaches its API server.
+	// Config connects to its API server.
 	Config  *rest.Config
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
-	// ID is the cluster id, UID that of the namespace kube-system, and Network the network of the pods, empty for the default
-	// one. Identify reads them.
+	// ID is the cluster id, UID the UID of the namespace kube-system, and Network the network of the pods, empty for the
+	// default one. Identify reads them.
 	ID, UID, Network string
 }
 
@@ -94,7 +94,7 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	return c, nil
 }
 
-// Each calls do for all clusters at once, and returns when all calls have.
+// Each calls do for all clusters at once, and returns when all calls have returned.
 func Each(clusters []*Cluster, do func(i int, c *Cluster)) {
 	var group sync.WaitGroup
 	for i, c := range clusters {
@@ -111,7 +111,7 @@ func DryRun(on bool) []string {
 	return nil
 }
 
-// ErrForbidden is the error of a user who may not ask the controller.
+// ErrForbidden is the error if the user has no right to ask the controller.
 var ErrForbidden = errors.New("you may not ask the controller")
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
@@ -132,12 +132,12 @@ func (c *Cluster) Identify(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	id := ptr.Deref(lease.Spec.HolderIdentity, "") // which selects labels
+	id := ptr.Deref(lease.Spec.HolderIdentity, "") // used in label selectors
 	if id == "" || len(validation.IsValidLabelValue(id)) > 0 {
 		return fmt.Errorf("context %s: the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Context, c.Namespace, id)
 	}
 	var properties map[string]string
-	_ = json.Unmarshal([]byte(lease.Annotations[PropertiesAnnotation]), &properties) // the controller wrote it
+	_ = json.Unmarshal([]byte(lease.Annotations[PropertiesAnnotation]), &properties) // valid: the controller wrote it
 	c.ID, c.Network = id, properties[NetworkProperty]
 	return nil
 }

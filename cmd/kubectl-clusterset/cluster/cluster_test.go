@@ -24,7 +24,7 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// TestNamesAreThoseOfTheController holds the API between the two.
+// TestNamesAreThoseOfTheController: they are the API between the two.
 func TestNamesAreThoseOfTheController(t *testing.T) {
 	for here, there := range map[string]string{
 		domain: export.Domain, DefaultNamespace: member.DefaultNamespace, HeartbeatLease: member.HeartbeatLease,

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// askTimeout bounds a question with its connection.
+	// askTimeout bounds a request to the controller, with its connection.
 	askTimeout = 30 * time.Second
-	// electionInterval is the time between two questions while no replica leads.
+	// electionInterval is the time between two requests while no replica leads.
 	electionInterval = time.Second
 	// maxAnswer bounds the answer, in bytes.
 	maxAnswer = 256 << 20
@@ -35,7 +35,7 @@ var forwardTimeout = 10 * time.Second
 // errStandby is the answer of a replica that does not lead.
 var errStandby = errors.New("no replica of the controller leads: try again")
 
-// State asks the leading controller what it knows. It is nil along with an error.
+// State asks the leading controller for its state. The state is nil if there is an error.
 func (c *Cluster) State(ctx context.Context) (*state.Cluster, error) {
 	known := &state.Cluster{}
 	if err := c.Ask(ctx, state.PathStatus, known); err != nil {
@@ -71,7 +71,7 @@ func (c *Cluster) askReplicas(ctx context.Context, question string, document any
 		return fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
 			"namespace with --system-namespace, or its address with --controller", c.Namespace)
 	}
-	// One that does not answer may be on a dead node: another leads, or is about to.
+	// A replica that does not answer may be on a dead node: another one leads, or is about to.
 	for _, ready := range []bool{true, false} {
 		for i := range pods.Items {
 			pod := &pods.Items[i]
@@ -89,7 +89,7 @@ func (c *Cluster) askReplicas(ctx context.Context, question string, document any
 					return failed
 				}
 			}
-			if err == nil || errors.Is(failed, errStandby) { // then one may lead soon
+			if err == nil || errors.Is(failed, errStandby) { // a replica may lead soon
 				err = c.allowed(failed)
 			}
 		}
@@ -128,7 +128,7 @@ func get(ctx context.Context, address, question string, document any) error {
 		path, response.Status)
 }
 
-// allowed adds to an error what grants a right that the user lacks. That of a port-forward does not tell.
+// allowed adds to an error the Role that grants the missing right. The error of a port-forward has only a text.
 func (c *Cluster) allowed(err error) error {
 	if apierrors.IsForbidden(err) || strings.Contains(err.Error(), "orbidden") {
 		err = fmt.Errorf("%w: %w: bind the Role clusterset-viewer of namespace %s, or read the conditions of your ServiceExports "+

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestReplicaWhoseConnectionHangs leaves time for the others: its node may be dead. Those that are ready come first.
+// TestReplicaWhoseConnectionHangs leaves time for the others: its node may be dead. Ready replicas come first.
 func TestReplicaWhoseConnectionHangs(t *testing.T) {
 	was := forwardTimeout
 	forwardTimeout = 500 * time.Millisecond

@@ -15,16 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DNSSelector finds the pods of the cluster's DNS in kube-system, as kubeadm and most others label them.
+// DNSSelector finds the pods of the cluster's DNS in kube-system, as kubeadm and most distributions label them.
 const DNSSelector = "k8s-app=kube-dns"
 
-// tries is how often a query is sent without an answer.
+// tries is how often a query is sent until there is an answer.
 const tries = 3
 
 // exchangeTimeout bounds one exchange. A test shortens it.
 var exchangeTimeout = 3 * time.Second
 
-// A DNSServer is a DNS server of a cluster. Who gets one calls Close.
+// A DNSServer is a DNS server of a cluster. The caller closes it.
 type DNSServer struct {
 	// Name identifies it in output.
 	Name string
@@ -32,11 +32,11 @@ type DNSServer struct {
 	Close func()
 
 	address string
-	// networks are what queries use: each one if the answer over that before is truncated.
+	// networks are used in turn: the next one if the answer is truncated.
 	networks []string
 }
 
-// DNSAt is the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
+// DNSAt returns the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
 func DNSAt(address string) *DNSServer {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
@@ -44,7 +44,7 @@ func DNSAt(address string) *DNSServer {
 	return &DNSServer{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}}
 }
 
-// DNS is the server at DNSAddress, or else a pod of the cluster's DNS, as DNSPods has it.
+// DNS returns the server at DNSAddress or, without one, a pod of the cluster's DNS: see DNSPods.
 func (c *Cluster) DNS(ctx context.Context) (*DNSServer, error) {
 	if c.DNSAddress != "" {
 		return DNSAt(c.DNSAddress), nil
@@ -56,8 +56,8 @@ func (c *Cluster) DNS(ctx context.Context) (*DNSServer, error) {
 	return servers[0], nil
 }
 
-// DNSPods are the ready pods that a label selector finds: at least one, and at most that many. Queries go over TCP through a
-// port-forward. The caller closes those that are returned together with an error, too.
+// DNSPods returns the ready pods that a label selector finds, at least one and at most most. Queries go over TCP through a
+// port-forward. The caller closes the servers, even those returned with an error.
 func (c *Cluster) DNSPods(ctx context.Context, namespace, selector string, most int) (servers []*DNSServer, err error) {
 	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -89,7 +89,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// An Answer is that of a server to one query.
+// An Answer is the answer of a server to one query.
 type Answer struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`

@@ -11,7 +11,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestWhatIsLostIsAskedAgain: a server answers no question but those after the first few, as if a network lost them.
+// TestWhatIsLostIsAskedAgain: a server ignores the first few queries, as if a network lost them.
 func TestWhatIsLostIsAskedAgain(t *testing.T) {
 	was := exchangeTimeout
 	t.Cleanup(func() { exchangeTimeout = was })

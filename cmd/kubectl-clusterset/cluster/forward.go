@@ -15,8 +15,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Forward forwards a port of 127.0.0.1 to one of a pod, until stop, which waits for the end. address is that of the local
-// port.
+// Forward forwards a local port to a port of a pod until stop, which waits for the end. address has the local port.
 func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32) (address string, stop func(), err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -61,7 +60,7 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32
 	}, nil
 }
 
-// PortOf is the port of a pod with a name, or the other one if it declares none.
+// PortOf returns the named port of a pod, or otherwise if the pod declares none.
 func PortOf(pod *corev1.Pod, name string, otherwise int32) int32 {
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {

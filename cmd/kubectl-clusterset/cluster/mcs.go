@@ -34,7 +34,7 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// ServiceExports is a client of ServiceExports, and their version. It is an error if the MCS API is not served.
+// ServiceExports returns a client of ServiceExports, and their version. It is an error if the MCS API is not served.
 func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
 	version, err := c.MCSVersion(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic
 	return client.Namespace(namespace), version, nil
 }
 
-// CreateServiceExport makes one from its metadata. dryRun is that of metav1.CreateOptions.
+// CreateServiceExport creates a ServiceExport from its metadata. dryRun is the DryRun of metav1.CreateOptions.
 func (c *Cluster) CreateServiceExport(ctx context.Context, of metav1.ObjectMeta, dryRun []string) error {
 	client, version, err := c.ServiceExports(ctx, of.Namespace)
 	if err != nil {

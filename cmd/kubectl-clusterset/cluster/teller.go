@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// lasting is how long a wait takes at least that is reported.
+	// lasting is the least duration of a wait that is reported.
 	lasting = 200 * time.Millisecond
 	// reminder is the interval at which an unchanged state is reported again.
 	reminder = 10 * time.Second
 )
 
-// polls are the pauses between two looks: each may be a request to several clusters.
+// polls are the pauses between two calls of look: each may be a request to several clusters.
 var polls = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 10, Cap: 2 * time.Second}
 
 // ErrTimeout is the cause of a wait that timed out.
@@ -63,7 +63,7 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 		switch {
 		case err == nil && waiting == "":
 			return true, nil
-		case ctx.Err() != nil: // what the end cut off says little
+		case ctx.Err() != nil: // an interrupted look says little
 			told = cmp.Or(told, waiting)
 			return false, nil //nolint:nilerr // The poll ends with the cause.
 		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):

@@ -52,8 +52,7 @@ func Ranges(ctx context.Context, c *cluster.Cluster) (pods, nodes []netip.Prefix
 	return pods, nodes, nil
 }
 
-// confinement are the pod ranges and, if clusters of other networks reach the nodes, the networks of /24 or /64 around the
-// addresses of nodes.
+// confinement returns the pod ranges and, if clusters of other networks reach the nodes, the /24 or /64 of each node address.
 func confinement(ctx context.Context, c *cluster.Cluster, exposed bool) ([]netip.Prefix, error) {
 	ranges, nodes, err := Ranges(ctx, c)
 	if err != nil || !exposed {
@@ -80,7 +79,7 @@ func Covers(prefixes []netip.Prefix, other netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Bits() <= other.Bits() && p.Contains(other.Addr()) })
 }
 
-// confined is the annotation cidrs with ranges added, empty for none. What an administrator set stays.
+// confined returns the annotation cidrs with ranges added, empty for none. Ranges that an administrator set stay.
 func confined(annotation string, ranges []netip.Prefix) string {
 	prefixes := AddPrefixes(nil, strings.FieldsFunc(annotation, func(r rune) bool { return r == ',' || r == ' ' })...)
 	for _, each := range ranges {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestJoinConfinesMembers to the pod ranges of their nodes, unless their pods have other addresses. A range that an
-// administrator has set stays, and so does what is unknown now.
+// administrator has set stays, and so do ranges that are unknown now.
 func TestJoinConfinesMembers(t *testing.T) {
 	for name, test := range map[string]struct {
 		nodes          []string // their podCIDRs

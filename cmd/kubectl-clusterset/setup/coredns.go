@@ -26,18 +26,18 @@ import (
 // Location of CoreDNS.
 const (
 	CoreDNSNamespace = metav1.NamespaceSystem
-	// CoreDNSName is that of the Deployment and of the ConfigMap.
+	// CoreDNSName is the name of the Deployment and of the ConfigMap.
 	CoreDNSName = "coredns"
-	// CorefileKey is that of the Corefile in the ConfigMap.
+	// CorefileKey is the key of the Corefile in the ConfigMap.
 	CorefileKey = "Corefile"
-	// chartName is that of the objects of the chart's CoreDNS.
+	// chartName is the name of the objects of the chart's CoreDNS.
 	chartName = "clusterset-coredns"
 )
 
 // undoTimeout bounds the restoration of the Corefile.
 const undoTimeout = time.Minute
 
-// A CoreDNS is that of a cluster, as kubeadm installs it.
+// A CoreDNS is the CoreDNS of a cluster, as kubeadm installs it.
 type CoreDNS struct {
 	Cluster *cluster.Cluster
 	Zone    string
@@ -124,7 +124,7 @@ func (o CoreDNS) restore(ctx context.Context, before, text string, why error) er
 	return fmt.Errorf("%w; the Corefile is as it was before", why)
 }
 
-// Disable removes what Enable added for the zone, and nothing else. CoreDNS reloads within minutes.
+// Disable removes the server block that Enable added for the zone, and nothing else. CoreDNS reloads within minutes.
 func (o CoreDNS) Disable(ctx context.Context) error {
 	edited := false
 	err := o.edit(ctx, func(now string) string {
@@ -143,7 +143,7 @@ func (o CoreDNS) Disable(ctx context.Context) error {
 	return err
 }
 
-// chart is the Service of the chart's CoreDNS.
+// chart returns the Service of the chart's CoreDNS.
 func (o CoreDNS) chart(ctx context.Context) (service *corev1.Service, err error) {
 	namespace, err := chartNamespace(ctx, o.Cluster)
 	if err == nil {
@@ -155,7 +155,7 @@ func (o CoreDNS) chart(ctx context.Context) (service *corev1.Service, err error)
 	return service, err
 }
 
-// ReadCorefile is the Corefile in a ConfigMap, nil if that does not exist, or may not be read.
+// ReadCorefile returns the Corefile in a ConfigMap, nil if the ConfigMap cannot be read.
 func ReadCorefile(ctx context.Context, c *cluster.Cluster, namespace, configMapName string) (*Corefile, error) {
 	configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, configMapName, metav1.GetOptions{})
 	if err != nil {
@@ -164,7 +164,7 @@ func ReadCorefile(ctx context.Context, c *cluster.Cluster, namespace, configMapN
 	return ParseCorefile(configMap.Data[CorefileKey])
 }
 
-// ReadChartCorefile is the Corefile of the chart's CoreDNS, nil as that of ReadCorefile is, or if it does not parse.
+// ReadChartCorefile returns the Corefile of the chart's CoreDNS, nil if it cannot be read, or does not parse.
 func ReadChartCorefile(ctx context.Context, c *cluster.Cluster) (corefile *Corefile) {
 	if namespace, err := chartNamespace(ctx, c); err == nil {
 		corefile, _ = ReadCorefile(ctx, c, namespace, chartName)
@@ -172,8 +172,8 @@ func ReadChartCorefile(ctx context.Context, c *cluster.Cluster) (corefile *Coref
 	return corefile
 }
 
-// chartNamespace is the namespace of the CoreDNS of the chart. Its ClusterRoleBinding, which only administrators can write,
-// names it.
+// chartNamespace returns the namespace of the CoreDNS of the chart. Its ClusterRoleBinding, which only administrators can
+// write, names it.
 func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
 	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, chartName, metav1.GetOptions{})
 	if err != nil {
@@ -216,7 +216,7 @@ func (o CoreDNS) edit(ctx context.Context, change func(string) string) error {
 	})
 }
 
-// update writes the Corefile if its text is another one. It fails if the ConfigMap was changed meanwhile.
+// update writes the Corefile if its text changes. It fails if the ConfigMap was changed meanwhile.
 func (o CoreDNS) update(ctx context.Context, configMap *corev1.ConfigMap, text string) error {
 	if text == configMap.Data[CorefileKey] {
 		return nil
@@ -237,8 +237,8 @@ const (
 	source = "change the Corefile in the source of the "
 )
 
-// owners write the Deployment or the Corefile of CoreDNS, and revert changes of others. They are recognized by a label or an
-// annotation; an empty value stands for any. More specific ones come first. instead says how their users change the Corefile.
+// owners write the Deployment or the Corefile of CoreDNS, and revert other changes. They are recognized by a label or an
+// annotation; an empty value stands for any. More specific owners come first. instead says how their users change the Corefile.
 var owners = []struct{ key, value, name, instead string }{
 	{"eks.amazonaws.com/component", "", "Amazon EKS", "forward the zone in the configuration of the add-on (`corefile`)"},
 	{"kubernetes.azure.com/managedby", "", "AKS", custom},

@@ -42,7 +42,7 @@ func kubeadm(t *testing.T) string {
 	return strings.ReplaceAll("\n"+found[1], "\n    ", "\n")[1:] + "\n"
 }
 
-// install is a cluster with the CoreDNS of kubeadm, and that of the chart. A tenant has a Service of its name.
+// install is a cluster with the CoreDNS of kubeadm, and that of the chart. A tenant has a Service with the same name.
 func install(corefile string) *fake.Clientset {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	chart := func(namespace, address string) *corev1.Service {
@@ -106,7 +106,7 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) CoreDNS 
 	first, second := answering(t, reloaded), answering(t, func() bool { return reloads && reloaded() })
 	ours, timeout := answering(t, func() bool { return chart }), time.Minute
 	if !chart || !reloads {
-		timeout = 200 * time.Millisecond // which is over
+		timeout = 200 * time.Millisecond // soon over
 	}
 	return CoreDNS{
 		Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client}, Zone: zone,
@@ -139,7 +139,7 @@ func TestDisableRevertsEnable(t *testing.T) {
 	}
 }
 
-// TestEnableChangesNothing where it cannot be sure that the zone resolves afterwards.
+// TestEnableChangesNothing if it cannot be sure that the zone resolves afterwards.
 func TestEnableChangesNothing(t *testing.T) {
 	const plain = ". {\n  errors\n  reload\n}\n"
 	older, err := with(plain, zone, []string{"10.96.0.98"})

@@ -19,12 +19,12 @@ const (
 	ByMulticluster = "multicluster"
 	// ByKubernetes is the stock plugin with its option multicluster.
 	ByKubernetes = "kubernetes"
-	// ByForward is another server.
+	// ByForward means that another server serves the zone.
 	ByForward = "forward"
 )
 
-// A Corefile is its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the
-// pods of CoreDNS.
+// A Corefile has its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the pods of
+// CoreDNS.
 type Corefile struct{ blocks []caddyfile.ServerBlock }
 
 var (
@@ -32,7 +32,7 @@ var (
 	importLine  = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+\S.*$`)
 	// importAfterBrace is an import that importLine does not find.
 	importAfterBrace = regexp.MustCompile(`(?m)\{[ \t]+import[ \t]`)
-	// hide has the parser expand no environment variables: those of this process are others. show reverts it.
+	// hide keeps the parser from expanding environment variables: this process has others. show reverts it.
 	hide, show = strings.NewReplacer("{$", "${", "{%", "%{"), strings.NewReplacer("${", "{$", "%{", "{%")
 	// keyParts are the scheme, the zone and the port of a key of a server block, such as dns://.:53.
 	keyParts = regexp.MustCompile(`^(\w+://)?([^:]*)(:.*)?$`)
@@ -86,9 +86,9 @@ func (c *Corefile) By(zone string) string {
 // Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
 func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zone).option(name) }
 
-// Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone
-// has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone, which is
-// the first that forwards another one.
+// Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone has a
+// server block, or the block of the root zone forwards to the same servers as the block of the cluster's own zone, which is the
+// first forwarding block of another zone than the root.
 func (c *Corefile) Passes(zone string) bool {
 	block, _, of := c.blockOf(zone)
 	isRoot := func(key string) bool { return zoneOf(key) == "." }
@@ -98,7 +98,7 @@ func (c *Corefile) Passes(zone string) bool {
 	return of != "" && of != "." || own >= 0 && slices.Equal(upstreams(block), upstreams(c.blocks[own]))
 }
 
-// upstreams are the servers to which a server block forwards everything.
+// upstreams returns the servers to which a server block forwards everything.
 func upstreams(block caddyfile.ServerBlock) []string {
 	for _, each := range directives(block, ByForward) {
 		if args := each[0]; len(args) > 1 && args[0] == "." {
@@ -108,7 +108,7 @@ func upstreams(block caddyfile.ServerBlock) []string {
 	return nil
 }
 
-// multicluster is the use of the plugin for a zone, nil if there is none.
+// multicluster returns the use of the plugin for a zone, nil if there is none.
 func (c *Corefile) multicluster(zone string) directive {
 	block, _, of := c.blockOf(zone)
 	for _, each := range directives(block, ByMulticluster) {
@@ -136,7 +136,7 @@ func (d directive) option(name string) []string {
 	return nil
 }
 
-// directives are the uses of a plugin in a server block.
+// directives returns the uses of a plugin in a server block.
 func directives(block caddyfile.ServerBlock, plugin string) (all []directive) {
 	for tokens := caddyfile.NewDispenserTokens("", block.Tokens[plugin]); tokens.Next(); {
 		one := directive{tokens.RemainingArgs()}
@@ -148,7 +148,7 @@ func directives(block caddyfile.ServerBlock, plugin string) (all []directive) {
 	return all
 }
 
-// blockOf is the server block for a zone, with the key and the zone by which it is, all empty if there is none.
+// blockOf returns the server block for a zone, with the matching key and its zone, all empty if there is none.
 func (c *Corefile) blockOf(zone string) (best caddyfile.ServerBlock, key, of string) {
 	for _, block := range c.blocks {
 		for _, each := range block.Keys {
@@ -175,15 +175,15 @@ func normal(zone string) string { return dns.CanonicalName(zone) }
 // name is a zone in messages.
 func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }
 
-// The lines between which the server block of Enable is.
+// The lines that enclose the server block of Enable.
 const (
 	begin = "# BEGIN %s: added by kubectl clusterset coredns enable, removed by coredns disable"
 	end   = "# END %s"
 )
 
-// block is the server block that forwards a zone to servers. It listens at the port of the block of the Corefile that
-// answered for the zone. It forwards over TCP: the plugin opens a connection again that a terminating pod closed, but its UDP
-// sockets would still lead to that pod.
+// block returns a server block that forwards a zone to servers. It listens at the port of the block of the Corefile that
+// answered for the zone. It forwards over TCP: the plugin reopens a connection that a terminating pod closed, but its UDP
+// sockets would stay connected to that pod.
 func (c *Corefile) block(zone string, servers []string) string {
 	key := name(zone) + ":53"
 	if _, like, of := c.blockOf(zone); of != "" {
@@ -192,7 +192,7 @@ func (c *Corefile) block(zone string, servers []string) string {
 	return key + " {\n    errors\n    forward . " + strings.Join(servers, " ") + " {\n        force_tcp\n    }\n}\n"
 }
 
-// with is a Corefile to which the server block was added. All other text stays as it is.
+// with returns a Corefile to which the server block was added. All other text stays as it is.
 func with(text, zone string, servers []string) (string, error) {
 	text = without(text, zone)
 	before, err := ParseCorefile(text)
@@ -218,7 +218,7 @@ func with(text, zone string, servers []string) (string, error) {
 	return text + added, nil
 }
 
-// without is the text of a Corefile before with, byte for byte.
+// without returns the text of a Corefile before with, byte for byte.
 func without(text, zone string) string {
 	name := regexp.QuoteMeta(name(zone))
 	return regexp.MustCompile(`(?ms)\n?^`+fmt.Sprintf(begin, name)+`$.*?^`+fmt.Sprintf(end, name)+`$\n?`).ReplaceAllString(text, "")

@@ -94,7 +94,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// FuzzParseCorefile: no text panics, and what is added to a Corefile can be removed.
+// FuzzParseCorefile: no text causes a panic, and the block that is added to a Corefile can be removed.
 func FuzzParseCorefile(f *testing.F) {
 	for _, seed := range []string{
 		"", ". {\n errors\n reload\n}\n", "a:53, b {\n log . \"a \\\" b\" {\n class all\n }\n reload\n}",

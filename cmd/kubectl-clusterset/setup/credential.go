@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// lifetime is that of the tokens. The API server may grant less.
+	// lifetime is the requested lifetime of tokens. The API server may grant less.
 	lifetime = 30 * 24 * time.Hour
 	// tryTimeout bounds the time until an API server accepts a new token.
 	tryTimeout = 15 * time.Second
@@ -65,8 +65,8 @@ func (p *peering) issue(ctx context.Context, at *clientcmdapi.Cluster) (kubeconf
 	return kubeconfig, expires, err
 }
 
-// account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. It
-// reads what all accounts of the namespace may read.
+// account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. The
+// account may read what all accounts of the namespace may read.
 func (p *peering) account(ctx context.Context) error {
 	name := cluster.Account(p.reader.ID)
 	labels := map[string]string{cluster.ReaderLabel: p.reader.ID, cluster.ManagedByLabel: cluster.FieldManager}
@@ -86,8 +86,8 @@ func (p *peering) account(ctx context.Context) error {
 	return nil
 }
 
-// A grant is a Role and its binding, by which a ServiceAccount may use a verb on a part of the owner, and nothing else. Both
-// go with the owner.
+// A grant is a Role and its binding, which allow a ServiceAccount a verb on a part of the owner, and nothing else. Both are
+// deleted with the owner.
 type grant struct {
 	name, account  string
 	labels         map[string]string // of both
@@ -117,9 +117,9 @@ func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfig
 	return applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(kind).WithName(of.GetName()).WithUID(of.GetUID())
 }
 
-// try returns an error if the source rejects the token for what members read, at the address of the user. Only a missing
-// right counts if the reader uses another address: the user's may be a proxy that rejects service account tokens. Join waits
-// for the reader in any case.
+// try returns an error if the source rejects requests of members with the token, at the address of the user. If the reader uses
+// another address, only a missing right counts: the user's may be a proxy that rejects service account tokens. Join waits for
+// the reader in any case.
 func (p *peering) try(ctx context.Context, token, server string) error {
 	config := rest.AnonymousClientConfig(p.source.Config)
 	config.BearerToken = token
@@ -159,8 +159,8 @@ func (p *peering) try(ctx context.Context, token, server string) error {
 	return nil
 }
 
-// revoke deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their tokens. It
-// returns their number.
+// revoke deletes the ServiceAccount of a reader, or of all readers if reader is empty, which revokes their tokens. It returns
+// their number.
 func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
 	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
 	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: cluster.ReaderLabel})
@@ -181,7 +181,7 @@ func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []st
 	return count, nil
 }
 
-// own is how a configuration reaches its API server. FromConfig has loaded the certificate authority.
+// own returns how a configuration reaches its API server. FromConfig has loaded the certificate authority.
 func own(config *rest.Config) *clientcmdapi.Cluster {
 	at := &clientcmdapi.Cluster{
 		Server: config.Host, TLSServerName: config.ServerName, CertificateAuthorityData: config.CAData,
@@ -194,7 +194,7 @@ func own(config *rest.Config) *clientcmdapi.Cluster {
 	return at
 }
 
-// shown is an address in messages, without a password.
+// shown returns an address for messages, without a password.
 func shown(at *clientcmdapi.Cluster) string {
 	if proxy, err := url.Parse(at.ProxyURL); err == nil && at.ProxyURL != "" {
 		return at.Server + " through " + proxy.Redacted()
@@ -202,7 +202,7 @@ func shown(at *clientcmdapi.Cluster) string {
 	return at.Server
 }
 
-// withoutLogin is the URL of a proxy without user name and password.
+// withoutLogin returns the URL of a proxy without user name and password.
 func withoutLogin(proxy string) string {
 	if parsed, err := url.Parse(proxy); err == nil {
 		parsed.User = nil
@@ -221,7 +221,7 @@ func (p *peering) reach() *clientcmdapi.Cluster {
 		users.Server, users.ProxyURL = server, ""
 		return users
 	}
-	// There is none before the first join, and the controller rejects an invalid one.
+	// There is no address before the first join, and the controller rejects an invalid one.
 	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users

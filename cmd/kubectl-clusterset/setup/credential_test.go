@@ -25,8 +25,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// issuer returns the peering by which west reads east, whose API server issues the token of-the-reader, and what it says. The
-// server answers a request of a token with a code and a message if refuses returns them.
+// issuer returns the peering by which west reads east, and its output. The API server of east issues the token of-the-reader.
+// It answers a request with the code and the message that refuses returns for the token, if any.
 func issuer(t *testing.T, refuses func(token, path string) (int, string)) (*peering, *bytes.Buffer) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -108,8 +108,8 @@ func TestTokenWithoutRights(t *testing.T) {
 	}
 }
 
-// TestReach joins again: the address in the Secret is the one that the reader reaches, whatever the kubeconfig of the user has.
-// The authority in the Secret belongs to its address, also if there is none because the certificate is a public one.
+// TestReach joins again: the address in the Secret stays, because the reader reaches it, whatever the kubeconfig of the user
+// has. The CA in the Secret belongs to its address, even if there is none because a public CA signed the certificate.
 func TestReach(t *testing.T) {
 	const users, usersProxy = "https://127.0.0.1:6443", "http://proxy.example:8080"
 	source := &cluster.Cluster{

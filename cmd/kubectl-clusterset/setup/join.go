@@ -29,7 +29,7 @@ import (
 // ControllerName is the name of the controller's Deployment, and of its ServiceAccount.
 const ControllerName = "clusterset-controller"
 
-// Options are those of Join, Leave and Drain.
+// Options are the options of Join, Leave and Drain.
 type Options struct {
 	// Clusters are the selected clusters, for Join two or more.
 	Clusters []*cluster.Cluster
@@ -54,10 +54,9 @@ type peering struct {
 	done   bool
 }
 
-// Join joins each of the clusters with every other one, and returns when each
-// receives heartbeats with its new credentials. After an error, what was done
-// stays, and another Join continues. Join usually follows the installation, so it
-// waits for the first heartbeats of the controllers.
+// Join joins each of the clusters with every other one, and returns when each receives heartbeats with its new credentials.
+// After an error, its changes stay, and another Join continues. Join usually follows the installation, so it waits for the
+// first heartbeats of the controllers.
 func Join(ctx context.Context, o Options) error {
 	for _, c := range o.Clusters {
 		if c.Config.Insecure { // another server could give its own authority, and read the tokens
@@ -108,7 +107,7 @@ func Join(ctx context.Context, o Options) error {
 	return err
 }
 
-// hint tells what other clusters may not be able to use in the address of the user's kubeconfig.
+// hint warns if other clusters may not be able to use the address or the proxy in the user's kubeconfig.
 func (o Options) hint(source *cluster.Cluster) {
 	if loopback(source.Config.Host) {
 		o.Teller.Say("context %s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
@@ -184,7 +183,7 @@ func (p *peering) give(ctx context.Context) error {
 	return nil
 }
 
-// lease is where the reader's controller writes what it makes of the source; without a name if there is none.
+// lease returns the Lease with which the reader's controller shows the state of the source; without a name if there is none.
 func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.source.ID, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -44,9 +44,9 @@ func TestJoinBegins(t *testing.T) {
 	}
 }
 
-// TestJoinDryRun: a dry run says what it would do, and writes nothing. The Secret of west has the ranges of its nodes, and also
-// of their own addresses if the reader is in another network; those of east are unknown. The address of east is of no use to
-// west.
+// TestJoinDryRun: a dry run says what it would do, and writes nothing. The Secret of west has the pod ranges of its nodes, and
+// the networks of the nodes if the reader is in another network; the ranges of east are unknown. The address of east is of no
+// use to west.
 func TestJoinDryRun(t *testing.T) {
 	for network, want := range map[string]string{"": "10.1.0.0/24", "b": "10.1.0.0/24,192.0.2.0/24"} {
 		east, west := joined("east"), joined("west")

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// target identifies the clusters of the options, and returns the id of the one that is given by id or context, and whether
+// target identifies the clusters of the options, and returns the id of the cluster that is given by id or context, and whether
 // it is among them.
 func (o Options) target(ctx context.Context, name string) (id string, selected bool, err error) {
 	if err := cluster.Identify(ctx, o.Clusters); err != nil {
@@ -35,11 +35,9 @@ func (o Options) target(ctx context.Context, name string) (id string, selected b
 	return cmp.Or(id, name), id != "", nil
 }
 
-// Leave removes a cluster, given by id or context, from the clusters of the
-// options, and returns when everything imported from it is deleted. The cluster
-// itself, if it is among them, loses all members. It is an error, which names
-// them, if other members of these clusters are not among the options: they are
-// unchanged.
+// Leave removes a cluster, given by id or context, from the clusters of the options, and returns when everything imported from
+// it is deleted. The cluster itself, if it is among them, loses all members. Other members of these clusters that are not among
+// the options are unchanged, and named in an error.
 func Leave(ctx context.Context, o Options, name string) error {
 	id, found, err := o.target(ctx, name)
 	if err != nil {
@@ -124,9 +122,9 @@ func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error)
 		len(copies.Items), len(states.Items)), nil
 }
 
-// Drain makes all clusters demote the endpoints of a cluster, given by id or context, or reverts that. The cluster says so
-// in its heartbeat if it is one of the options. Otherwise the annotations of its Secrets say so in those clusters. Drain
-// returns when the controllers of the options have seen that.
+// Drain makes all clusters demote the endpoints of a cluster, given by id or context, or reverts that. If the cluster is one of
+// the options, its heartbeat says so. Otherwise annotations of its Secrets in the other clusters say so. Drain returns when the
+// controllers of the options have seen that.
 func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	id, selected, err := o.target(ctx, name)
 	if err != nil {
@@ -148,7 +146,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			continue
 		}
 		if drain && selected {
-			continue // it learns from the heartbeat
+			continue // it learns that from the heartbeat
 		}
 		secrets, err := c.Credentials(ctx, id)
 		if err != nil {

@@ -27,7 +27,7 @@ import (
 
 const system = "clusterset-dns"
 
-// joined is a cluster that has the credentials of members, which have some for it, too.
+// joined is a cluster that has credentials of members, and issued credentials to them.
 func joined(id string, members ...string) *cluster.Cluster {
 	client := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
@@ -60,7 +60,7 @@ func (c controllers) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(text)), Request: request}, err
 }
 
-// answer has the controllers of all clusters answer until the test ends.
+// answer makes the controllers of all clusters answer until the test ends.
 func answer(t *testing.T, with controllers) {
 	t.Helper()
 	was := http.DefaultTransport
@@ -68,13 +68,13 @@ func answer(t *testing.T, with controllers) {
 	t.Cleanup(func() { http.DefaultTransport = was })
 }
 
-// quiet are options for clusters, and nobody reads what happens.
+// quiet returns options for clusters, without output.
 func quiet(timeout time.Duration, clusters ...*cluster.Cluster) Options {
 	return Options{Clusters: clusters, Teller: cluster.Teller{Out: io.Discard, Results: io.Discard, Timeout: timeout}}
 }
 
-// TestLeave removes a cluster from those that are selected, and names the others that may have it. It deletes the account of
-// each reader whose Secret it deletes on the other side, and no other.
+// TestLeave removes a cluster from the selected clusters, and names the others that may have it. It deletes the account of each
+// reader whose Secret it deletes on the other side, and no other.
 func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
 		target   string
@@ -131,7 +131,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestLeaveGoesOn after an interrupt: all Secrets are deleted, and not all that was imported. A member of a flag stays one.
+// TestLeaveGoesOn after an interrupt: all Secrets are deleted, but not all imported objects. A member of a flag stays a member.
 func TestLeaveGoesOn(t *testing.T) {
 	for origin, waits := range map[string]bool{"- Secret clusterset-dns/west": true, "": false} {
 		east := joined("east")
@@ -149,7 +149,7 @@ func TestLeaveGoesOn(t *testing.T) {
 	}
 }
 
-// TestClusterThatNobodyKnows is told from a context that was forgotten.
+// TestClusterThatNobodyKnows is an error that names the cluster.
 func TestClusterThatNobodyKnows(t *testing.T) {
 	o := quiet(time.Minute, joined("east", "west"))
 	for _, err := range []error{Leave(t.Context(), o, "nobody"), Drain(t.Context(), o, "nobody", true)} {
@@ -191,8 +191,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainThatNobodySees fails after the timeout, and says which controller has not seen it. A cluster that cannot be told,
-// because the member is not a Secret there, is one of them.
+// TestDrainThatNobodySees fails after the timeout, and names the controllers that have not seen it. One is in a cluster that
+// has no Secret to annotate.
 func TestDrainThatNobodySees(t *testing.T) {
 	answer(t, func(id string) state.Cluster {
 		if id == "west" {
