@@ -41,7 +41,7 @@ var errWrong = errors.New("something is wrong")
 // errEmpty is the error of an empty name, which an unset variable of a shell leaves.
 var errEmpty = errors.New("an empty name selects nothing: give the name, and separate contexts by one comma")
 
-// diagnose is the title of the commands whose requests time out by default, because a cluster may be sick.
+// diagnose is the title of the group of commands whose requests time out by default, because a cluster may be unhealthy.
 const (
 	diagnose       = "Diagnose:"
 	requestTimeout = "10s"
@@ -55,7 +55,7 @@ func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
-	// The errors have what the libraries would log.
+	// Errors already say what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	o := &options{Out: diagnosis.Escaped{Writer: os.Stdout}, ErrOut: diagnosis.Escaped{Writer: os.Stderr}, version: version}
 	err := execute(ctx, o, os.Args[1:])
@@ -84,7 +84,7 @@ func exitStatus(err error) int {
 // options are what commands have in common: the streams to which the process writes, and the values of flags.
 type options struct {
 	Out, ErrOut io.Writer
-	// version is that which was set when this was built.
+	// version was set when this was built.
 	version string
 	// shared are the flags of several commands.
 	shared          *pflag.FlagSet
@@ -184,7 +184,7 @@ with --contexts east,west.`,
 	return root
 }
 
-// versionOf returns the version that was set with -ldflags, or else that of the module, which `go install` records.
+// versionOf returns the version that was set with -ldflags, or else the version of the module, which `go install` records.
 func versionOf(set string) string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
 		set = cmp.Or(set, info.Main.Version)
@@ -192,7 +192,7 @@ func versionOf(set string) string {
 	return cmp.Or(set, "unknown")
 }
 
-// group is a command that only has others.
+// group returns a command that only has subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -202,7 +202,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return command
 }
 
-// config is the kubeconfig with the flags, and with a context: an empty one is the current one.
+// config returns the kubeconfig with the flags, and with a context: an empty one means the current context.
 func (o *options) config(context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -220,7 +220,7 @@ func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
 	return command
 }
 
-// addNamespace adds the flag -n, which not all commands have a use for.
+// addNamespace adds the flag -n, which only some commands use.
 func (o *options) addNamespace(command *cobra.Command, usage string) {
 	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
 }
@@ -229,7 +229,7 @@ func (o *options) teller() cluster.Teller {
 	return cluster.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
 
-// clusters are those that the flags select.
+// clusters returns the clusters that the flags select.
 func (o *options) clusters() ([]*cluster.Cluster, error) {
 	contexts := o.contexts
 	if len(contexts) == 0 {
@@ -265,7 +265,7 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 	return clusters, nil
 }
 
-// addressOf is the address of a context among those of a flag, as [CONTEXT=]ADDRESS; empty if there is none.
+// addressOf returns the address of a context among the values of a flag, each [CONTEXT=]ADDRESS; empty if there is none.
 func addressOf(texts []string, context string) (address string) {
 	for _, text := range texts {
 		of, its, ok := strings.Cut(text, "=")

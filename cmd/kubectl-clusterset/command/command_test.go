@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestWrongCommandLines: nobody is asked. Empty names, which unset variables of a shell leave, are refused: an empty context
-// would be the current one, and an empty cluster every one. So are flags that have no meaning.
+// TestWrongCommandLines: no request is sent. Empty names, which unset variables of a shell leave, are refused: an empty context
+// would be the current one, and an empty cluster every one. Flags without a meaning are refused, too.
 func TestWrongCommandLines(t *testing.T) {
 	server := newAPI(t, nil)
 	lines := map[string]string{

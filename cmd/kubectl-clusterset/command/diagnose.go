@@ -46,7 +46,7 @@ func newStatus(o *options) *cobra.Command {
 			look := func(ctx context.Context) (string, error) {
 				found := diagnosis.Statuses(ctx, clusters, o.overrides.Context.Namespace)
 				if ctx.Err() != nil && len(statuses) > 0 {
-					return "", ctx.Err() // what the end of the wait cut off says nothing
+					return "", ctx.Err() // an interrupted look says nothing
 				}
 				statuses = found
 				return strings.Join(diagnosis.Pending(statuses), "; "), nil
@@ -178,7 +178,7 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 		return err
 	}
 	statuses := diagnosis.Statuses(ctx, clusters, "")
-	var statusText, checkText bytes.Buffer // buffers fail no write
+	var statusText, checkText bytes.Buffer // writes to buffers never fail
 	_ = statuses.Text(&statusText, true)
 	_ = diagnosis.Gather(ctx, clusters, statuses, o.zone).Check().Text(&checkText, true)
 	reports := map[string]string{

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An api is an API server that answers what every command asks that looks at the set, and as it is told, else with 404.
+// An api is an API server that answers the requests of every command that reads the set, and those in answers, others with 404.
 type api struct {
 	*httptest.Server
 	answers map[string]string // by method and path; an empty one is 403
@@ -68,8 +68,7 @@ func (a *api) seen() []string {
 	return seen
 }
 
-// invoke runs a command line with a kubeconfig that has the contexts east and west,
-// which lead to a server.
+// invoke runs a command line with a kubeconfig that has the contexts east and west, which are at one server.
 func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -116,7 +115,7 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsHonored has -n where it has a meaning. A gate must not pass on a typo, and shows what was seen last.
+// TestNamespaceIsHonored: -n selects imports. A wait for a mistyped namespace must fail, and show the last status.
 func TestNamespaceIsHonored(t *testing.T) {
 	server := newAPI(t, nil)
 	controller := newController(t, imports("Ready", "shop/db", "other/web"))
@@ -141,15 +140,14 @@ func TestNamespaceIsHonored(t *testing.T) {
 	}
 }
 
-// TestOutputForProgramsSaysWhatItIs has apiVersion and kind everywhere, and
-// lists that are empty instead of null.
+// TestOutputForProgramsSaysWhatItIs: it always has apiVersion and kind, and empty lists instead of null.
 func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 	server, controller := newAPI(t, nil), newController(t, imports("Ready", "shop/db"))
 	for line, want := range map[string]struct{ kind, server string }{
 		"status": {"Status", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
 		"check": {"CheckReport", server.URL},
-		// Not reached.
+		// Unreachable.
 		"status --context west": {"Status", "http://127.0.0.1:1"},
 		"check --context west":  {"CheckReport", "http://127.0.0.1:1"},
 	} {
@@ -165,7 +163,7 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfAService is that of the selected contexts, which must agree, and never that of the current one.
+// TestNamespaceOfAService is the namespace of the selected contexts, which must agree, and never of the current context.
 func TestNamespaceOfAService(t *testing.T) {
 	for line, want := range map[string]string{
 		"unexport db": "east does not export shop/db\n", "unexport db --contexts west": "west does not export default/db\n",

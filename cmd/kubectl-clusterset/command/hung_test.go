@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newHung completes TLS, and answers nothing until the test ends. The channel has a value for each request.
+// newHung starts a server that completes TLS, but does not answer in the test. The channel has a value for each request.
 func newHung(t *testing.T) (url string, asked <-chan string) {
 	t.Helper()
 	end, requests := make(chan struct{}), make(chan string, 100)
@@ -72,7 +72,7 @@ func TestSignalsEndCommands(t *testing.T) {
 	}
 }
 
-// TestSickClusterHoldsUpNoOther: its requests time out, and the other clusters are shown, also if a wait ends before.
+// TestSickClusterHoldsUpNoOther: its requests time out, and the other clusters are shown, even if a wait ends before.
 func TestSickClusterHoldsUpNoOther(t *testing.T) {
 	url, _ := newHung(t)
 	address := newController(t, imports("Ready", "shop/db"))
@@ -102,7 +102,7 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsNotUnreachable: who lacks a right learns which, and what grants it.
+// TestForbiddenIsNotUnreachable: the output names the missing right, and the Role that grants it.
 func TestForbiddenIsNotUnreachable(t *testing.T) {
 	server := newAPI(t, map[string]string{"GET /api/v1/namespaces/clusterset-dns/pods": ""})
 	for line, exit := range map[string]int{
@@ -124,7 +124,7 @@ func TestForbiddenIsNotUnreachable(t *testing.T) {
 	}
 }
 
-// TestLongTextsOfControllersAreCut: of an error, a terminal shows 1 KiB.
+// TestLongTextsOfControllersAreCut: a terminal shows 1 KiB of an error.
 func TestLongTextsOfControllersAreCut(t *testing.T) {
 	long := imports("Ready", "shop/db")
 	long.Controller, long.Imports[0].Clusters = strings.Repeat("y", 1<<20), []string{strings.Repeat("z", 1<<20)}

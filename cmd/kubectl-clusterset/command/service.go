@@ -51,8 +51,8 @@ func newExport(o *options, share bool) *cobra.Command {
 	return o.with(command, "contexts", "dry-run")
 }
 
-// exportable returns an error if a cluster lacks the Service, so that nothing is
-// written. Who may not read Services learns it from the controller.
+// exportable returns an error if a cluster lacks the Service, so that nothing is written. Users who may not read Services learn
+// it from the controller.
 func exportable(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName) error {
 	for _, c := range clusters {
 		_, err := c.Kube.CoreV1().Services(service.Namespace).Get(ctx, service.Name, metav1.GetOptions{})

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestExports: no cluster exports what one of them lacks. An application team that may not read Services exports, and needs no
-// right to withdraw an export but to delete it.
+// TestExports: no cluster exports a Service that one of them lacks. An application team needs no right to read Services for an
+// export, and only the right to delete it to withdraw it.
 func TestExports(t *testing.T) {
 	const (
 		served = "GET /apis/multicluster.x-k8s.io/v1beta1"

@@ -56,11 +56,11 @@ func (o *options) join() (setup.Options, error) {
 	return setup.Options{Clusters: clusters, DryRun: o.dryRun, Teller: o.teller()}, err
 }
 
-// newOf completes a command that changes what the clusters know of one of them.
+// newOf completes a command that removes or drains its argument, a cluster, in the selected clusters.
 func newOf(o *options, command *cobra.Command, run func(context.Context, setup.Options, string) error) *cobra.Command {
 	command.Args = cobra.ExactArgs(1)
 	command.RunE = func(command *cobra.Command, args []string) error {
-		if args[0] == "" { // would be all members
+		if args[0] == "" { // would mean all members
 			return usageError{errEmpty}
 		}
 		options, err := o.join()

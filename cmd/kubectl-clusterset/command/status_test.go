@@ -15,8 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// newController answers the questions about a cluster, and returns its address. It explains every service as not
-// imported.
+// newController starts the controller of a cluster, and returns its address. It explains every service as not imported.
 func newController(t *testing.T, is state.Cluster) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -53,7 +52,7 @@ func imports(reason string, names ...string) state.Cluster {
 	return is
 }
 
-// TestWrongControllerIsNotGuessed: a controller of another version does not know the question.
+// TestWrongControllerIsNotGuessed: a controller of another version is an error.
 func TestWrongControllerIsNotGuessed(t *testing.T) {
 	server := newAPI(t, nil)
 	other := imports("Ready", "shop/db")

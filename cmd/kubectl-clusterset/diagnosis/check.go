@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Results of a check in a cluster, beside the severities of findings.
+// Results of a check in a cluster, in addition to the severities of findings.
 const (
 	OK      = "ok"
 	Skipped = "skipped"
@@ -27,17 +27,16 @@ type Finding struct {
 	About   string `json:"about,omitempty"`
 	Context string `json:"context"`
 	Result  string `json:"result"`
-	// What is the problem, empty if there is none.
+	// What describes the problem, empty if there is none.
 	What string `json:"what,omitempty"`
-	// Fix is the command that fixes it, which begins with kubectl or helm and may
-	// have placeholders in angle brackets; or a sentence, in which commands stand
-	// between backquotes.
+	// Fix is the command that fixes it, which begins with kubectl or helm and may have placeholders in angle brackets; or a
+	// sentence, with commands in backquotes.
 	Fix string `json:"fix,omitempty"`
 	// Reason is why the check was skipped, and what to do instead.
 	Reason string `json:"reason,omitempty"`
 }
 
-// problems are what a check found in a cluster.
+// problems are the findings of a check in a cluster.
 type problems struct {
 	check string
 	state.Findings
@@ -48,13 +47,13 @@ func (p *problems) warn(fix, format string, args ...any) { p.Warn(p.check, fix, 
 
 // A Check looks for one kind of problem.
 type Check struct {
-	// Name and About are those of its findings.
+	// Name and About are copied to its findings.
 	Name, About string
 	// run adds the problems of a cluster. It changes nothing.
 	run func(*Set, *Cluster, *problems)
 	// before makes the check run before clusterset-dns is installed, too.
 	before bool
-	// unreached makes the check run for unreachable clusters too; others are skipped.
+	// unreached makes the check run for unreachable clusters too; other checks are skipped.
 	unreached bool
 	// skip returns the reason to skip a reachable cluster, or an empty string; nil
 	// means never.
@@ -64,7 +63,7 @@ type Check struct {
 // allChecks are all checks. Causes come before their effects.
 var allChecks = slices.Concat(apiChecks, []Check{memberLeast}, clusterChecks, dnsChecks)
 
-// Findings are those of all checks in all clusters.
+// Findings are the findings of all checks in all clusters.
 type Findings []Finding
 
 // Check runs all checks for all clusters.

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// newCluster is one in which nothing is wrong.
+// newCluster returns a cluster without problems.
 func newCluster(id, pods, services string) *Cluster {
 	return &Cluster{
 		Cluster: &cluster.Cluster{
@@ -31,7 +31,7 @@ func newCluster(id, pods, services string) *Cluster {
 	}
 }
 
-// newSet is two clusters that are joined, and in which nothing is wrong but what is changed.
+// newSet returns two joined clusters without problems, except those that change makes.
 func newSet(change func(east, west *Cluster)) *Set {
 	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"), newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
 	for _, pair := range [][2]*Cluster{{east, west}, {west, east}} {
@@ -190,7 +190,7 @@ func TestRankThatTheFirstClusterDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestChecksBeforeTheInstallation have nothing wrong.
+// TestChecksBeforeTheInstallation find no problem.
 func TestChecksBeforeTheInstallation(t *testing.T) {
 	set := newSet(func(east, west *Cluster) {
 		for _, c := range []*Cluster{east, west} {
@@ -207,7 +207,7 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 	}
 }
 
-// TestSkips: what could not be checked is not said to be fine, and the reason has what to do instead.
+// TestSkips: a check that could not run is not ok, and its reason says what to do instead.
 func TestSkips(t *testing.T) {
 	for name, test := range map[string]struct {
 		change      func(east, west *Cluster)

@@ -69,7 +69,7 @@ var apiChecks = []Check{
 	}},
 }
 
-// clusterChecks are about networks, and about what controllers say.
+// clusterChecks are about networks, and about the state that controllers report.
 var clusterChecks = []Check{
 	ranges("pod-ranges", "pod ranges", false, func(c *Cluster) []netip.Prefix { return c.PodCIDRs },
 		"so their pods cannot reach each other", "Name their networks (docs/operate/networks.md), or give one of the two clusters "+
@@ -166,7 +166,7 @@ var clusterChecks = []Check{
 	}},
 }
 
-// silent is why it is unknown what the controller knows.
+// silent returns why the state of the controller is unknown.
 func silent(_ *Set, c *Cluster) string {
 	if c.State == nil {
 		return "The controller does not answer."
@@ -186,8 +186,8 @@ func (c *Cluster) ranks() map[string]int {
 	return ranks
 }
 
-// ranges is a check that the pod ranges of a cluster do not overlap ranges of another one, which would have an effect. The
-// other one is in the same network, or may be; or it is in another network.
+// ranges returns a check that the pod ranges of a cluster do not overlap ranges of other clusters, which would have an effect.
+// elsewhere compares clusters in other networks; otherwise they are, or may be, in the same network.
 func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix, effect, fix string) Check {
 	among := map[bool]string{false: "its network", true: "another network"}[elsewhere]
 	compared := func(s *Set, c *Cluster) []*Cluster {
@@ -223,7 +223,7 @@ func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix,
 	}
 }
 
-// others are the clusters that a cluster can be compared with.
+// others returns the clusters with which a cluster can be compared.
 func (s *Set) others(c *Cluster) []*Cluster {
 	return slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
 		return other == c || other.Unreachable != nil || same(other, c)

@@ -29,7 +29,7 @@ import (
 const (
 	// settleTimeout is how long connections may fail once all names resolve: kube-proxy is slower.
 	settleTimeout = 15 * time.Second
-	// lifetime ends pods that nobody deletes.
+	// lifetime bounds the life of pods that are not deleted.
 	lifetime = 15 * time.Minute
 	// writeTimeout bounds a write after an interrupt.
 	writeTimeout = 30 * time.Second
@@ -41,16 +41,16 @@ type ConnectivityReport []ConnectivityPath
 // OtherNetwork is the step of the headless path to a cluster of another network, which cannot succeed and is not a failure.
 const OtherNetwork state.ProbeStep = "other network"
 
-// A ConnectivityPath is from the pod of a context to that of another, or to itself.
+// A ConnectivityPath is from the pod of a context to the pod of another one, or to itself.
 type ConnectivityPath struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Name is what the pod resolves.
+	// Name is the name that the pod resolves.
 	Name string `json:"name"`
 	state.ProbeResult
 }
 
-// fixes are what to do next.
+// fixes say what to do after a failure.
 var fixes = map[state.ProbeStep]string{
 	state.ProbeUnresolved: "Run `kubectl clusterset check` for both clusters: it finds the controller or the DNS server that lacks the name.",
 	state.ProbeTimeout: "Route the pod ranges of both clusters to each other, and allow TCP between them in firewalls, security groups " +
@@ -92,14 +92,13 @@ func (r ConnectivityReport) Text(out io.Writer, wide bool) error {
 // A site is a cluster with its pod, which owns the other objects of the test.
 type site struct {
 	*cluster.Cluster
-	// name is that of the pod and of its Service with a cluster IP, headless that of its other Service.
+	// name is the name of the pod and of its Service with a cluster IP, headless of its headless Service.
 	name, headless string
 }
 
-// Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by the names of the
-// set in a zone: its own, behind a headless Service, and that of a clusterset IP. It deletes what it created, whatever
-// happens. The report may have failures; the error is of a test that could not be made, or of objects that could not be
-// deleted.
+// Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by two names in the zone: its own,
+// behind a headless Service, and the name of a clusterset IP. It always deletes the objects that it created. The report may
+// have failures; an error means that the test could not run, or that objects could not be deleted.
 func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report ConnectivityReport, err error) {
 	sites, targets, report, err := plan(ctx, clusters, zone)
 	if err != nil {
@@ -114,7 +113,7 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	resolved := time.Now() // when the last name was not yet
+	resolved := time.Now() // when a name was last unresolved
 	err = teller.Wait(ctx, func(ctx context.Context) (waiting string, err error) {
 		for i, s := range sites {
 			pending, err := s.read(ctx, report[i*len(targets):(i+1)*len(targets)])
@@ -139,13 +138,13 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 	if err != nil && (!errors.Is(err, cluster.ErrTimeout) || report.Count("") > 0) {
 		return nil, err
 	}
-	return report, nil // it has the failures after a timeout
+	return report, nil // after a timeout, it has the failures
 }
 
-// plan has the clusters, which are different ones of one set and have a controller, and the targets of each pod: for each
-// cluster the names of the Service with a cluster IP and of the pod behind the headless one. The report has no results.
+// plan returns the sites, which are different clusters with a controller, and the targets of each pod: for each cluster the
+// names of the Service with a cluster IP and of the pod behind the headless Service. The report has no results yet.
 func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, report ConnectivityReport, err error) {
-	run := utilrand.String(5) // what a killed test left is in no other test's way
+	run := utilrand.String(5) // objects of a killed test do not disturb other tests
 	if err := cluster.Identify(ctx, clusters); err != nil {
 		return nil, nil, nil, err
 	}
@@ -203,7 +202,7 @@ func (s *site) create(ctx context.Context, targets []string) error {
 	return nil
 }
 
-// podOf is a pod that tries the targets, and runs as the Deployment of the controller does.
+// podOf returns a pod that tries the targets, and runs as the Deployment of the controller does.
 func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error) {
 	deployment, err := s.Kube.AppsV1().Deployments(s.Namespace).Get(ctx, setup.ControllerName, metav1.GetOptions{})
 	if err != nil {

@@ -55,8 +55,8 @@ func deployment() *appsv1.Deployment {
 	return made
 }
 
-// TestNothingIsLeft: a test that cannot go on deletes its pods, which own the rest, and nothing else. It names a pod of which a
-// cluster does not let go. Its pods run as the controller does.
+// TestNothingIsLeft: a test that cannot go on deletes its pods, which own its other objects, and nothing else. It names a pod
+// that it cannot delete. Its pods run as the controller does.
 func TestNothingIsLeft(t *testing.T) {
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "clusterset-probe-other-0"}}
 	unknown := func(pod *corev1.Pod, _ func()) {

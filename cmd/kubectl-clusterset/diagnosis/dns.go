@@ -87,7 +87,7 @@ var dnsChecks = []Check{
 	}},
 	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: func(s *Set, c *Cluster) string {
 		if c.Corefile != nil && c.Corefile.By(s.Zone) == "" {
-			return "" // that says enough
+			return "" // the Corefile lacks the zone
 		}
 		return unasked(s, c)
 	}, run: func(s *Set, c *Cluster, found *problems) {
@@ -154,7 +154,7 @@ func (c *Cluster) restart() string {
 	return c.kubectl("-n %s rollout restart deployment %s", setup.CoreDNSNamespace, setup.CoreDNSName)
 }
 
-// enable says how the cluster's DNS comes to serve the zone.
+// enable returns the fix that makes the cluster's DNS serve the zone.
 func (s *Set) enable(c *Cluster) string {
 	if c.CoreDNS != nil {
 		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()

@@ -23,7 +23,7 @@ import (
 // DefaultZone is the zone of the set unless a flag sets another.
 const DefaultZone = "clusterset.local"
 
-// An Explanation is that of one service in one cluster.
+// An Explanation explains one service in one cluster.
 type Explanation struct {
 	Context string `json:"context"`
 	// Name is the DNS name that clients resolve.
@@ -44,7 +44,7 @@ type NameAnswer struct {
 	Expected []string `json:"expected"`
 }
 
-// Explain explains a service in all clusters at once. The error is of those whose controllers do not answer.
+// Explain explains a service in all clusters at once. The error has the clusters whose controllers do not answer.
 func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName, zone string) (List[*Explanation], error) {
 	all, failed, found := make(List[*Explanation], len(clusters)), make([]error, len(clusters)), make([]state.Findings, len(clusters))
 	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
@@ -62,7 +62,7 @@ func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.Nam
 	return slices.DeleteFunc(all, func(e *Explanation) bool { return e == nil }), errors.Join(failed...)
 }
 
-// ask adds what the cluster's DNS answers, and what is wrong with it.
+// ask adds the answers of the cluster's DNS, and their problems.
 func (e *Explanation) ask(ctx context.Context, c *cluster.Cluster) {
 	kinds := []string{"A"}
 	if slices.ContainsFunc(e.DNS, func(address string) bool { return strings.Contains(address, ":") }) {
@@ -90,7 +90,7 @@ func nameOf(namespace, name, zone string) string {
 	return name + "." + namespace + ".svc." + strings.TrimSuffix(zone, ".")
 }
 
-// resolve queries the records of a name until an error, and compares them with what DNS is to return for the import of its
+// resolve queries the records of a name until an error, and compares them with the expected answers for the import of its
 // service.
 func resolve(ctx context.Context, server *cluster.DNSServer, name string, kinds []string, imported *state.Import, addresses []string) (
 	[]NameAnswer, error,
@@ -106,7 +106,7 @@ func resolve(ctx context.Context, server *cluster.DNSServer, name string, kinds 
 	return answers, nil
 }
 
-// expect compares an answer with what DNS is to return for the import of a service.
+// expect compares an answer with the expected answer for the import of a service.
 func expect(answer cluster.Answer, imported *state.Import, addresses []string) NameAnswer {
 	out := NameAnswer{Answer: answer, Expected: []string{}}
 	for _, address := range addresses {

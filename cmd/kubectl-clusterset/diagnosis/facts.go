@@ -26,30 +26,30 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// A Set is all clusters that are checked.
+// A Set has the clusters to check.
 type Set struct {
 	Clusters []*Cluster
-	// Zone is that of the set.
+	// Zone is the zone of the set.
 	Zone string
-	// Pre tells that clusterset-dns may not be installed yet.
+	// Pre means that clusterset-dns may not be installed yet.
 	Pre bool
 }
 
-// A Cluster has the facts of a cluster. What the user may not read counts as missing.
+// A Cluster has the facts about a cluster. Objects that the user may not read count as missing.
 type Cluster struct {
 	*cluster.Cluster
 	// Unreachable is why nothing else is known, nil if the API server answers.
 	Unreachable error
-	// Version is that of the API server, and Ahead by how much its clock is ahead of the local one. Both are unknown if Version
-	// is empty.
+	// Version is the version of the API server, and Ahead by how much its clock is ahead of the local one. Both are unknown if
+	// Version is empty.
 	Version string
 	Ahead   time.Duration
 	// Unidentified is why the ID is unknown.
 	Unidentified error
-	// State is what the controller says, nil if StateError is why it does not.
+	// State is the state that the controller reports, nil with a StateError.
 	State      *state.Cluster
 	StateError error
-	// MCSVersion is that of the MCS API, empty if it is not served.
+	// MCSVersion is the version of the MCS API, empty if it is not served.
 	MCSVersion string
 	// Lost are fields that the CustomResourceDefinitions of the MCS API lack.
 	Lost []string
@@ -57,17 +57,17 @@ type Cluster struct {
 	MemberHas   []string
 	RightsError error
 
-	// PodCIDRs are the pod ranges, none if PodCIDRsError is why they are unknown. Nodes are the addresses of the nodes, and
-	// ServiceCIDRs the Service ranges; none if unknown.
+	// PodCIDRs are the pod ranges, none with a PodCIDRsError. Nodes are the addresses of the nodes, and ServiceCIDRs the
+	// Service ranges; none if unknown.
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
 	PodCIDRsError                 error
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
-	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
+	// ChartCorefile the Corefile of the chart's CoreDNS; each is nil if it is missing or invalid.
 	CoreDNS                 *appsv1.Deployment
 	Corefile, ChartCorefile *setup.Corefile
 	CorefileError           error
-	// NodeCaches are the ConfigMaps of NodeLocal DNSCache, which pods query instead of the cluster's DNS, that do not pass
-	// the zone on.
+	// NodeCaches are the ConfigMaps of NodeLocal DNSCache that do not pass the zone on. Pods query it instead of the cluster's
+	// DNS.
 	NodeCaches []string
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
 	Apex     cluster.Answer
@@ -76,13 +76,13 @@ type Cluster struct {
 	Lookups []NameAnswer
 }
 
-// patience bounds how long a cluster is read.
+// patience bounds the time to read a cluster.
 const patience = 30 * time.Second
 
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather reads the clusters. statuses are what their controllers say.
+// Gather reads the clusters. statuses are the reports of their controllers.
 func Gather(ctx context.Context, clusters []*cluster.Cluster, statuses []Status, zone string) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	cluster.Each(clusters, func(i int, from *cluster.Cluster) {
@@ -117,7 +117,7 @@ func (c *Cluster) look(ctx context.Context) {
 	}
 }
 
-// gather reads all but DNS.
+// gather reads all facts except DNS.
 func (c *Cluster) gather(ctx context.Context, zone string) {
 	c.Unidentified = c.Identify(ctx)
 	if c.State != nil {
@@ -144,7 +144,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 	}
 }
 
-// nodeCaches are the ConfigMaps of NodeLocal DNSCache in Kubernetes' manifest, and in that of Kubespray.
+// nodeCaches are the ConfigMaps of NodeLocal DNSCache in the manifests of Kubernetes and of Kubespray.
 var nodeCaches = []string{"node-local-dns", "nodelocaldns"}
 
 // newest are the newest fields in the specs of the MCS API.
@@ -152,7 +152,7 @@ var newest = map[string]string{
 	v1beta1.ServiceExportFullName: "exportedAnnotations", v1beta1.ServiceImportFullName: "trafficDistribution",
 }
 
-// lost returns those of the newest fields that the API server does not keep in a version.
+// lost returns the newest fields that a version of the CRDs lacks, which the API server drops.
 func lost(ctx context.Context, from dynamic.Interface, mcsVersion string) (fields []string) {
 	definitions := from.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",

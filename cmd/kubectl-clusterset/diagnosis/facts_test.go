@@ -90,7 +90,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestLook reads what an API server says of itself, and accepts that it says nothing.
+// TestLook reads the version and the clock of an API server, and accepts that they are missing.
 func TestLook(t *testing.T) {
 	behind := time.Now().Add(-time.Hour)
 	body := `{"gitVersion":"v1.36.0"}`

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Escaped escapes what controls a terminal: text of other clusters is shown as it is otherwise.
+// Escaped escapes control characters of a terminal, which text of other clusters may have.
 type Escaped struct{ io.Writer }
 
 // Write implements io.Writer.
@@ -24,10 +24,10 @@ func (e Escaped) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// apiVersion is that of all JSON and YAML output. Within a version, fields are only added.
+// apiVersion is the apiVersion of all JSON and YAML output. Within a version, fields are only added.
 const apiVersion = "cli.clusterset-dns.github.io/v1beta1"
 
-// A Report has a form for users, which is longer if it is wide.
+// A Report can be written as text for users, which has more in wide output.
 type Report interface {
 	Text(out io.Writer, wide bool) error
 }

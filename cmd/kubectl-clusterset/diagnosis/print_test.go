@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestEscaped: a member that controls the terminal of the administrator would show that all is well.
+// TestEscaped: a member that controlled the terminal of the administrator could hide its problems.
 func TestEscaped(t *testing.T) {
 	var out bytes.Buffer
 	if err := Table(Escaped{&out}, true, "", "MEMBER UID", [][]any{{"evil", "\u001b[2J\u001b]0;pwned\u0007all fine\u202e ü"}}); err != nil {

@@ -29,8 +29,8 @@ var dangerous = []struct{ group, resources, verbs string }{
 	{"*", "*", "*"},
 }
 
-// memberLeast does not look for rights that are missing: without them, a controller stops its heartbeat, and join and the
-// controller name those that members lack.
+// memberLeast does not look for missing rights: join and the controller name rights that members lack, and a controller without
+// its own rights stops its heartbeat.
 var memberLeast = Check{
 	Name: "member-least", About: "credentials of members have no more permissions than they need",
 	skip: func(_ *Set, c *Cluster) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// A Status is what the controller of a cluster says.
+// A Status is the report of the controller of a cluster.
 type Status struct {
 	Context string `json:"context"`
 	// Unknown is why nothing else is known, as the text of Err.
@@ -172,8 +172,8 @@ func (s Status) pending(all []Status) string {
 	return ""
 }
 
-// fill puts contexts into the fixes of what each cluster found: its own context for its ID, and for another ID that of the
-// only cluster with it.
+// fill replaces placeholders for contexts in the fixes of each cluster's findings: for its own ID with its context, and for
+// another ID with the context of the only cluster with that ID.
 func fill(clusters []*cluster.Cluster, found []state.Findings) {
 	contexts := map[string][]string{}
 	for _, c := range clusters {

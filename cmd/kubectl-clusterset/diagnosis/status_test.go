@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// controllerOf answers each question with a document, and returns the address.
+// controllerOf answers each request with a document, and returns the address.
 func controllerOf(t *testing.T, document any) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(document) }))
@@ -74,7 +74,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestStatus has how a member is read in wide output, and tells a member whose pods are not reached from a silent one.
+// TestStatus: wide output has the connection to a member, and all output tells unreachable pods from a silent member.
 func TestStatus(t *testing.T) {
 	status := ready()
 	m := &status.Members[0]

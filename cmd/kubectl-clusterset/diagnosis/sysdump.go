@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// ours selects what the chart makes, dnsPods what serves DNS in kube-system.
+	// ours selects the objects of the chart, dnsPods the DNS servers in kube-system.
 	ours, dnsPods = "app.kubernetes.io/name=clusterset-dns", "k8s-app in (kube-dns,node-local-dns)"
 	// timeout bounds how long the clusters may take.
 	timeout = 3 * time.Minute
@@ -37,7 +37,7 @@ const (
 	tailLines, limitBytes, maxPods = 2000, 4 << 20, 20
 )
 
-// Folder is the name of the folder of a cluster in the archive.
+// Folder returns the name of the folder of a cluster in the archive.
 func Folder(c *cluster.Cluster) string { return url.QueryEscape(c.Context) }
 
 // WriteSysdump writes what a bug report needs into an archive, a gzipped tar with one folder of the given name: the reports
@@ -76,14 +76,14 @@ func WriteSysdump(ctx context.Context, out io.Writer, folder string, clusters []
 	return failed, errors.Join(err, archive.Close(), zipped.Close())
 }
 
-// A dump is what was read of one cluster.
+// A dump has the files read from one cluster.
 type dump struct {
 	*cluster.Cluster
 	files  map[string]string
 	errors []string
 }
 
-// collect reads all of a cluster that answers.
+// collect reads everything from a cluster that answers.
 func (d *dump) collect(ctx context.Context) {
 	version, err := d.MCSVersion(ctx)
 	if d.fail("API server", err); err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
@@ -128,7 +128,7 @@ func (d *dump) collect(ctx context.Context) {
 	d.pods(ctx, system, dnsPods)
 }
 
-// fail notes what could not be read. What does not exist is no failure.
+// fail records a failure to read something. An object that does not exist is no failure.
 func (d *dump) fail(what string, err error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		d.errors = append(d.errors, what+": "+strings.TrimSpace(err.Error()))
@@ -138,7 +138,7 @@ func (d *dump) fail(what string, err error) {
 // trimmed are fields that may have credentials, or are long and of no use.
 var trimmed = []string{"env", "envFrom", corev1.LastAppliedConfigAnnotation, "managedFields", "images"}
 
-// trim removes fields at any depth. A label or a key of a ConfigMap may have the name of one: its value is a text.
+// trim removes fields at any depth. A label or a key of a ConfigMap may have such a name, but its value is a text.
 func trim(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -156,7 +156,7 @@ func trim(value any) {
 	}
 }
 
-// pods reads the end of the logs of pods, also of the container before a restart, and their metrics.
+// pods reads the end of the logs of pods, including the container before a restart, and their metrics.
 func (d *dump) pods(ctx context.Context, namespace, labels string) {
 	list, err := d.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, Limit: maxPods})
 	if err == nil && list.Continue != "" {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// user is the token of the user of kubectl, token that of a Secret, and env a value in the environment of a container.
+	// user is the token of the user of kubectl, token the token in a Secret, and env a value in the environment of a container.
 	user, token, env = "token-of-the-user-of-kubectl", "token-in-a-secret", "password-in-the-environment"
 )
 
@@ -61,8 +61,8 @@ func server(t *testing.T) *httptest.Server {
 	return s
 }
 
-// TestSysdump: the archive of the clusters east, which answers, and west, which does not, has what it is for, and no credential:
-// not of a Secret, nor of the environment of containers, nor of the user, as it is or in base64.
+// TestSysdump: the archive of the clusters east, which answers, and west, which does not, has all its files, and no credential:
+// not of a Secret, nor of the environment of containers, nor of the user, plain or in base64.
 func TestSysdump(t *testing.T) {
 	const east = "admin%40east%2F1/"
 	var clusters []*cluster.Cluster
