@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
@@ -62,8 +62,8 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if c.options.Canary != nil {
-		defer func() { _ = c.options.Canary.Close() }() // in case canary.Serve did not
+	if c.options.Probes != nil {
+		defer func() { _ = c.options.Probes.Close() }() // in case probe.Serve did not
 	}
 	asked := ctx
 	ctx, end := context.WithCancelCause(asked)
@@ -93,8 +93,8 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if err := validateMembers(cluster, c.options.Members); err != nil {
 		return err
 	}
-	if c.options.Canary != nil {
-		group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster, c.canaryKey(ctx, group)) })
+	if c.options.Probes != nil {
+		group.Go(func() { probe.Serve(ctx, c.options.Probes, cluster, c.probeKey(ctx, group)) })
 	}
 	c.readiness.set(notFull)
 	c.own.Start(ctx, group)
@@ -161,8 +161,8 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")
 	}
-	if c.options.Canary != nil {
-		r.Tracker.Canaries = canary.Decode
+	if c.options.Probes != nil {
+		r.Tracker.DecodeTargets = probe.Decode
 	}
 	before, err := r.Tracker.Recall(ctx, c.client.CoordinationV1(), c.options.Namespace)
 	if err != nil {
@@ -179,15 +179,15 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Clock: c.options.Clock, Recorder: recorder,
 		After: c.options.StaleAfter, Late: r.Late, Retry: r.Retry,
 		Annotations: func() map[string]string {
-			pods, exposed := c.canaries(r)
+			pods, exposed := c.targets(r)
 			own := reconciler.Standing(r.Local.Namespace(c.options.Namespace))
 			return map[string]string{
-				member.HeartbeatUIDAnnotation:             uid,
-				member.HeartbeatVersionAnnotation:         c.options.Version,
-				scope.PropertiesAnnotation:                r.Properties.Text(),
-				member.DrainAnnotation:                    map[bool]string{true: "true"}[own.Demote],
-				member.HeartbeatCanariesAnnotation:        pods,
-				member.HeartbeatExposedCanariesAnnotation: exposed,
+				member.HeartbeatUIDAnnotation:            uid,
+				member.HeartbeatVersionAnnotation:        c.options.Version,
+				scope.PropertiesAnnotation:               r.Properties.Text(),
+				member.DrainAnnotation:                   map[bool]string{true: "true"}[own.Demote],
+				member.HeartbeatTargetsAnnotation:        pods,
+				member.HeartbeatExposedTargetsAnnotation: exposed,
 			}
 		},
 	}, r.Exported())
@@ -203,8 +203,8 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	c.states.Lead(&statusz.Leader{Reconciler: r, Heartbeat: beat})
 	c.readiness.check(r.API.Missing)
 	group.Go(func() { beat.Run(ctx) })
-	if c.options.Canary != nil {
-		prober := &canary.Prober{Targets: r.Tracker.Targets, Probed: r.Tracker.Probed, Dial: c.options.Dial}
+	if c.options.Probes != nil {
+		prober := &probe.Prober{Targets: r.Tracker.Requests, Probed: r.Tracker.Probed, Dial: c.options.Dial}
 		group.Go(func() { prober.Run(ctx) })
 	}
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)

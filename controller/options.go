@@ -84,9 +84,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Lookup resolves the names of load balancers; nil means the name servers in /etc/resolv.conf.
 	Lookup local.Lookup
-	// Canary is the listener on the pod network that answers the probes of the members; Run closes it. Without it, the
+	// Probes is the listener on the pod network that answers the probes of the members; Run closes it. Without it, the
 	// controller has no probe target and no prober.
-	Canary net.Listener
+	Probes net.Listener
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
 	// Listener serves /metrics, /statusz and /explainz. Health serves /healthz and /readyz; if it is nil, Listener does.

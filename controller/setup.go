@@ -21,13 +21,13 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/clusterprofile"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
@@ -99,9 +99,9 @@ func (c *controller) newReconciler(
 		Cluster: cluster, Namespace: o.Namespace, ServiceCIDRs: services, Prefer: o.Prefer,
 		Expose:    export.Exposure(o.Expose),
 		Frontends: &local.Frontends{List: local.ListGateways(c.dynamic), Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
-		Canary:    c.service(canary.ExposedService),
-		Admission: scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
-		Local:     c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
+		ProbeService: c.service(probe.ExposedService),
+		Admission:    scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
+		Local:        c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 		Clock: o.Clock,
 		API:   c.api, Gate: c.gate, Observe: c.states.Reconciled,
 	})

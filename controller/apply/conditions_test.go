@@ -93,7 +93,7 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	applier := &Applier{Clock: now}
 	theirs := condition("example.com/Theirs", "True", "R", 9)
 	existing := &v1beta1.ServiceImport{}
-	existing.Status.Conditions = []metav1.Condition{theirs, condition(export.Domain+"/Within", "True", "R", 9)}
+	existing.Status.Conditions = []metav1.Condition{theirs, condition(export.Domain+"/AllowedClusters", "True", "R", 9)}
 	no := status(403, metav1.StatusReasonForbidden, "quota")
 	for _, step := range []struct {
 		name   string

@@ -73,8 +73,8 @@ type Spec struct {
 	// Labels and Annotations are the exported ones of the ServiceExport, without reserved keys.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Saturated reports whether the cluster is overloaded for the service.
-	Saturated bool `json:"saturated,omitempty"`
+	// Overloaded reports whether the cluster is overloaded for the service.
+	Overloaded bool `json:"overloaded,omitempty"`
 }
 
 // A Port is one port of an exported Service.

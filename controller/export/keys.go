@@ -62,15 +62,15 @@ const (
 	AnnotationClusters = Domain + "/clusters"
 	// AnnotationPrefer in spec.exportedAnnotations: endpoints that clients use first: cluster, none, or tiers of clusters.
 	AnnotationPrefer = Domain + "/prefer"
-	// AnnotationWithin in spec.exportedAnnotations: cluster selector of the allowed clusters, the only ones whose
+	// AnnotationAllowedClusters in spec.exportedAnnotations: cluster selector of the allowed clusters, the only ones whose
 	// endpoints are ever used; by default all.
-	AnnotationWithin = Domain + "/within"
+	AnnotationAllowedClusters = Domain + "/allowed-clusters"
 	// AnnotationWeights in spec.exportedAnnotations: shares of the traffic: id=percent of each cluster, separated by commas.
 	AnnotationWeights = Domain + "/weights"
-	// AnnotationSaturated on a ServiceExport: "true" while the cluster is overloaded for the service.
-	AnnotationSaturated = Domain + "/saturated"
+	// AnnotationOverloaded on a ServiceExport: "true" while the cluster is overloaded for the service.
+	AnnotationOverloaded = Domain + "/overloaded"
 )
 
 // ExportedKeys are the only keys of Domain that an export may set on an import, all of them annotations. On an import,
 // only exports set them.
-var ExportedKeys = []string{AnnotationPrefer, AnnotationWithin, AnnotationWeights}
+var ExportedKeys = []string{AnnotationPrefer, AnnotationAllowedClusters, AnnotationWeights}

@@ -36,11 +36,11 @@ const (
 	ReasonForeignAddress Reason = "ForeignAddress"
 	// ReasonBadEndpoint: another field of an endpoint is invalid.
 	ReasonBadEndpoint Reason = "BadEndpoint"
-	// ReasonBadMetadata: an exported label or annotation, or saturated, is invalid.
+	// ReasonBadMetadata: an exported label or annotation, or overloaded, is invalid.
 	ReasonBadMetadata Reason = "BadMetadata"
 	// ReasonReservedKey: an exported key is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
-	// ReasonMisplacedKey: prefer, within or weights has no effect in metadata.annotations.
+	// ReasonMisplacedKey: prefer, allowed-clusters or weights has no effect in metadata.annotations.
 	ReasonMisplacedKey Reason = "MisplacedKey"
 	// ReasonNotExposed: clusters of other networks do not reach the export.
 	ReasonNotExposed Reason = "NotExposed"

@@ -86,7 +86,7 @@ func TestFromServiceMetadata(t *testing.T) {
 		annotations, labels, exportedAnnotations, exportedLabels keys
 		wantAnnotations, wantLabels                              keys
 		problems                                                 []string
-		saturated, toNone                                        bool
+		overloaded, toNone                                       bool
 	}{
 		"of several domains": {
 			exportedLabels: keys{
@@ -110,20 +110,20 @@ func TestFromServiceMetadata(t *testing.T) {
 			problems: []string{`TooLarge:` + object + `exported labels and annotations have 72025 bytes and are left out; the limit is 65536`},
 		},
 		"keys in their places": {
-			annotations:         keys{AnnotationClusters: "west", AnnotationSaturated: "true"},
-			exportedAnnotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
-			wantAnnotations:     keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1"},
-			saturated:           true,
+			annotations:         keys{AnnotationClusters: "west", AnnotationOverloaded: "true"},
+			exportedAnnotations: keys{AnnotationPrefer: "local", AnnotationAllowedClusters: "local", AnnotationWeights: "west=1"},
+			wantAnnotations:     keys{AnnotationPrefer: "local", AnnotationAllowedClusters: "local", AnnotationWeights: "west=1"},
+			overloaded:          true,
 		},
-		"saturated, without a problem": {annotations: keys{AnnotationSaturated: "false"}},
-		"saturated, as nobody writes it": {
-			annotations: keys{AnnotationSaturated: "True"},
-			problems:    []string{"BadMetadata: ServiceExport demo/web, annotation " + AnnotationSaturated + `: "True" has no effect: use true or false`},
+		"overloaded, without a problem": {annotations: keys{AnnotationOverloaded: "false"}},
+		"overloaded, as nobody writes it": {
+			annotations: keys{AnnotationOverloaded: "True"},
+			problems:    []string{"BadMetadata: ServiceExport demo/web, annotation " + AnnotationOverloaded + `: "True" has no effect: use true or false`},
 		},
 		"the rules of an import on the ServiceExport": {
-			annotations: keys{AnnotationPrefer: "local", AnnotationWithin: "local", AnnotationWeights: "west=1", "note": "x"},
+			annotations: keys{AnnotationPrefer: "local", AnnotationAllowedClusters: "local", AnnotationWeights: "west=1", "note": "x"},
 			problems: []string{
-				misplaced + AnnotationPrefer + moved, misplaced + AnnotationWithin + moved, misplaced + AnnotationWeights + moved,
+				misplaced + AnnotationPrefer + moved, misplaced + AnnotationAllowedClusters + moved, misplaced + AnnotationWeights + moved,
 			},
 		},
 		"clusters, exported":          {exportedAnnotations: keys{AnnotationClusters: "*"}, toNone: true},
@@ -150,7 +150,7 @@ func TestFromServiceMetadata(t *testing.T) {
 			}
 			diff(t, "labels", view.Spec.Labels, test.wantLabels)
 			diff(t, "annotations", view.Spec.Annotations, test.wantAnnotations)
-			diff(t, "saturated", view.Spec.Saturated, test.saturated)
+			diff(t, "overloaded", view.Spec.Overloaded, test.overloaded)
 			diff(t, "problems", texts(found), test.problems)
 		})
 	}

@@ -23,7 +23,7 @@ var firstExport = time.Date(2014, time.June, 1, 0, 0, 0, 0, time.UTC)
 // validSpec returns the valid part of an unchecked spec with defaults, as a new Spec. It reports what it leaves out for
 // the object, and returns an error if no part is usable.
 func validSpec(in Spec, object string, found *problems) (*Spec, error) {
-	out := Spec{Type: in.Type, Saturated: in.Saturated}
+	out := Spec{Type: in.Type, Overloaded: in.Overloaded}
 	out.Created = in.Created.UTC().Truncate(1e9)
 	if year := out.Created.Year(); year > 9999 {
 		return nil, fmt.Errorf("year %d of creation cannot be written", year)

@@ -4,7 +4,7 @@ package liveness
 
 import "time"
 
-// Arrivals are a member's heartbeats. Seen and Heard return new Arrivals; only Tick changes them.
+// Arrivals are a member's heartbeats. Seen and Received return new Arrivals; only Tick changes them.
 type Arrivals struct {
 	// Last is when the last heartbeat arrived; zero if none did.
 	Last time.Time
@@ -31,8 +31,8 @@ func (a Arrivals) Seen(at time.Time, uid string) Arrivals {
 	return a
 }
 
-// Heard returns the Arrivals after a heartbeat with a UID arrived.
-func (a Arrivals) Heard(at time.Time, uid string, limits Limits) Arrivals {
+// Received returns the Arrivals after a heartbeat with a UID arrived.
+func (a Arrivals) Received(at time.Time, uid string, limits Limits) Arrivals {
 	a = a.Seen(at, uid)
 	if from := a.silentFrom(); at.Sub(from) > quiet {
 		a.Steady = at

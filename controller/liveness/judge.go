@@ -35,12 +35,12 @@ type Reason string
 
 // Reasons of a state, which is in parentheses.
 const (
-	// Heard (fresh): its heartbeats arrive.
-	Heard Reason = "Heard"
-	// NotYetHeard (fresh): it joined less than --stale-after ago.
-	NotYetHeard Reason = "NotYetHeard"
-	// Silent (stale, gone): no heartbeat arrived for --stale-after, or for --gone-after.
-	Silent Reason = "Silent"
+	// Alive (fresh): its heartbeats arrive.
+	Alive Reason = "Alive"
+	// Joining (fresh): it joined less than --stale-after ago.
+	Joining Reason = "Joining"
+	// NoHeartbeat (stale, gone): no heartbeat arrived for --stale-after, or for --gone-after.
+	NoHeartbeat Reason = "NoHeartbeat"
 	// Flapping (stale): its heartbeats stopped at least three times recently, and are not stable yet.
 	Flapping Reason = "Flapping"
 	// PodsUnreachable (stale): connections to its pods fail (Unreachable).
@@ -98,7 +98,7 @@ type Verdict struct {
 }
 
 // NoMember is the verdict on a cluster that is no member.
-func NoMember(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: NotYetHeard} }
+func NoMember(cluster string) Verdict { return Verdict{Cluster: cluster, Reason: Joining} }
 
 // LostMost reports whether so many exports are lost that a quarantine follows: all, or more than half of at least
 // three.
@@ -117,9 +117,9 @@ func Judge(now time.Time, limits Limits, member Member) Verdict {
 	quarantined := verdict.quarantine(limits, member)
 	switch {
 	case limits.GoneAfter != 0 && (before == Gone || member.Arrivals.Missed >= limits.GoneAfter):
-		verdict.State, verdict.Reason = Gone, Silent
+		verdict.State, verdict.Reason = Gone, NoHeartbeat
 	case before != Fresh || now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:
-		verdict.State, verdict.Reason = Stale, Silent
+		verdict.State, verdict.Reason = Stale, NoHeartbeat
 	case quarantined != "":
 		verdict.State, verdict.Reason = Stale, quarantined
 	case member.Arrivals.flapping(limits):
@@ -127,9 +127,9 @@ func Judge(now time.Time, limits Limits, member Member) Verdict {
 	case member.Path == Unreachable:
 		verdict.State, verdict.Reason = Stale, PodsUnreachable
 	case member.Arrivals.Last.IsZero():
-		verdict.Reason = NotYetHeard
+		verdict.Reason = Joining
 	default:
-		verdict.Reason = Heard
+		verdict.Reason = Alive
 	}
 	verdict.Demote = verdict.State != Fresh || member.Drained
 	return verdict

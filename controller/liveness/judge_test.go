@@ -43,7 +43,7 @@ func members(t testing.TB, now int, text string) []Member {
 	for second := range now + 1 {
 		for i := range all {
 			if heard[i][second] {
-				all[i].Arrivals = all[i].Arrivals.Heard(at(second), "uid-1", limits)
+				all[i].Arrivals = all[i].Arrivals.Received(at(second), "uid-1", limits)
 			}
 		}
 		if second > 0 {
@@ -62,7 +62,7 @@ func tick(now time.Time, passed time.Duration, members []Member) (isolated bool)
 	return Tick(now, passed, all)
 }
 
-// judged returns the verdicts on members, as "isolated; west stale Silent demote".
+// judged returns the verdicts on members, as "isolated; west stale NoHeartbeat demote".
 func judged(now time.Time, limits Limits, members []Member) string {
 	var parts []string
 	if tick(now, 0, members) {
@@ -140,49 +140,49 @@ func TestJudge(t *testing.T) {
 		with    string // as in with
 		want    string
 	}{
-		{"not yet stale", 129, "west 5-100", "", "west fresh Heard"},
-		{"stale", 130, "west 5-100", "", "west stale Silent demote"},
-		{"gone is due", 131, "west 5-100", "gone", "west stale Silent demote"},
-		{"gone", 3700, "west 5-100", "gone", "west gone Silent demote"},
-		{"back at once", 3705, "west 5-100 3702", "gone", "west fresh Heard"},
+		{"not yet stale", 129, "west 5-100", "", "west fresh Alive"},
+		{"stale", 130, "west 5-100", "", "west stale NoHeartbeat demote"},
+		{"gone is due", 131, "west 5-100", "gone", "west stale NoHeartbeat demote"},
+		{"gone", 3700, "west 5-100", "gone", "west gone NoHeartbeat demote"},
+		{"back at once", 3705, "west 5-100 3702", "gone", "west fresh Alive"},
 		{"heard, and its pods are not reached", 104, "west 5-100", "gone unreachable", "west stale PodsUnreachable demote"},
-		{"nor is it heard", 131, "west 5-100", "unreachable", "west stale Silent demote"},
+		{"nor is it heard", 131, "west 5-100", "unreachable", "west stale NoHeartbeat demote"},
 		{"gone counts from the last heartbeat", 3700, "west 5-3700", "gone unreachable", "west stale PodsUnreachable demote"},
-		{"just joined", 29, "west", "", "west fresh NotYetHeard"},
-		{"never heard", 30, "west", "", "west stale Silent demote"},
-		{"known as stale, and heard", 6, "west 5", "before=stale", "west fresh Heard"},
-		{"known as gone", 1, "west", "gone before=gone", "west gone Silent demote"},
-		{"known as gone, where that is no longer asked for", 1, "west", "before=gone", "west stale Silent demote"},
-		{"known in a state that is none", 1, "west", "before=Stale", "west fresh NotYetHeard"},
-		{"of a controller that is dead, a Lease can be read", 29, "west", "seen=20", "west fresh NotYetHeard"},
+		{"just joined", 29, "west", "", "west fresh Joining"},
+		{"never heard", 30, "west", "", "west stale NoHeartbeat demote"},
+		{"known as stale, and heard", 6, "west 5", "before=stale", "west fresh Alive"},
+		{"known as gone", 1, "west", "gone before=gone", "west gone NoHeartbeat demote"},
+		{"known as gone, where that is no longer asked for", 1, "west", "before=gone", "west stale NoHeartbeat demote"},
+		{"known in a state that is none", 1, "west", "before=Stale", "west fresh Joining"},
+		{"of a controller that is dead, a Lease can be read", 29, "west", "seen=20", "west fresh Joining"},
 		{"a Lease of another cluster", 29, "west", "known=uid-0 seen=20", "west stale AnotherCluster demote keep uid-1"},
-		{"drained", 101, "west 5-100", "drained", "west fresh Heard demote"},
-		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Heard; west stale Silent demote"},
-		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Heard; west fresh Heard"},
-		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale Silent demote; west stale Silent demote"},
-		{"the last of two", 230, "north 5-100; west 5-200", "", "isolated; north stale Silent demote; west stale Silent demote"},
-		{"after it, both are back", 1014, "north 3-98 1010; west 5-100 1000", "", "north fresh Heard; west fresh Heard"},
-		{"one just joined", 505, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale Silent demote; west stale Silent demote; south fresh NotYetHeard"},
-		{"times of our own are no failures", 441, "north 5-100 150-200 250-300 350-400 440; west 5-100 150-200 250-300 350-400 440", "", "north fresh Heard; west fresh Heard"},
+		{"drained", 101, "west 5-100", "drained", "west fresh Alive demote"},
+		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Alive; west stale NoHeartbeat demote"},
+		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Alive; west fresh Alive"},
+		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale NoHeartbeat demote; west stale NoHeartbeat demote"},
+		{"the last of two", 230, "north 5-100; west 5-200", "", "isolated; north stale NoHeartbeat demote; west stale NoHeartbeat demote"},
+		{"after it, both are back", 1014, "north 3-98 1010; west 5-100 1000", "", "north fresh Alive; west fresh Alive"},
+		{"one just joined", 505, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale NoHeartbeat demote; west stale NoHeartbeat demote; south fresh Joining"},
+		{"times of our own are no failures", 441, "north 5-100 150-200 250-300 350-400 440; west 5-100 150-200 250-300 350-400 440", "", "north fresh Alive; west fresh Alive"},
 		{"flaps", 221, "west 5-100 140 180 220", "", "west stale Flapping demote"},
 		{"flaps, and did not stay", 319, "west 5-100 140 180 220 260 265-315", "", "west stale Flapping demote"},
-		{"flaps, and stayed", 281, "west 5-100 140 180 220 225-280", "", "west fresh Heard"},
-		{"failed long ago", 1000, "west 5-100 140 180 185-960 1000", "", "west fresh Heard"},
+		{"flaps, and stayed", 281, "west 5-100 140 180 220 225-280", "", "west fresh Alive"},
+		{"failed long ago", 1000, "west 5-100 140 180 185-960 1000", "", "west fresh Alive"},
 		{"another cluster", 101, "west 5-100", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
-		{"another cluster, still the same at the second look", 306, "west 5-305", "known=uid-0", "west fresh Heard"},
+		{"another cluster, still the same at the second look", 306, "west 5-305", "known=uid-0", "west fresh Alive"},
 		{"another cluster, silent in between", 306, "west 5-100 140-305", "known=uid-0", "west stale AnotherCluster demote keep uid-1"},
-		{"another cluster, gone silent", 1000, "west 5-100", "known=uid-0", "west stale Silent demote keep uid-1"},
+		{"another cluster, gone silent", 1000, "west 5-100", "known=uid-0", "west stale NoHeartbeat demote keep uid-1"},
 		{"called otherwise", 1001, "west 5-1000", "known=uid-1 mistaken", "west stale ClusterIDMismatch demote keep"},
 		{"of another set", 1001, "west 5-1000", "known=uid-1 otherset", "west stale OtherClusterSet demote keep"},
 		{"of another set, another cluster", 101, "west 5-100", "known=uid-0 otherset", "west stale AnotherCluster demote keep uid-1"},
 		{"of another set, another cluster, confirmed", 101, "west 5-100", "known=uid-0 otherset confirmed=uid-1", "west stale OtherClusterSet demote keep"},
 		{"called otherwise, another cluster, confirmed", 101, "west 5-100", "known=uid-0 mistaken confirmed=uid-1", "west stale ClusterIDMismatch demote keep"},
 		{"most exports lost", 101, "west 5-100", "shrunk=90 lost=90", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
-		{"most exports lost, confirmed", 101, "west 5-100", "shrunk=90 lost=90 confirmed=2030-01-01T00:01:30Z", "west fresh Heard"},
+		{"most exports lost, confirmed", 101, "west 5-100", "shrunk=90 lost=90 confirmed=2030-01-01T00:01:30Z", "west fresh Alive"},
 		{"most exports lost, another list confirmed", 101, "west 5-100", "lost=90 confirmed=2030-01-01T00:00:30Z", "west stale ExportsLost demote keep 2030-01-01T00:01:30Z"},
-		{"most exports lost for good", 391, "west 5-390", "shrunk=90 lost=90", "west fresh Heard"},
-		{"an export lost, heartbeat not read since", 104, "west 5-100", "shrunk=103", "west fresh Heard keep"},
-		{"a list of a cluster that is not heard", 104, "west 5-100", "listed=uid-2", "west fresh Heard keep"},
+		{"most exports lost for good", 391, "west 5-390", "shrunk=90 lost=90", "west fresh Alive"},
+		{"an export lost, heartbeat not read since", 104, "west 5-100", "shrunk=103", "west fresh Alive keep"},
+		{"a list of a cluster that is not heard", 104, "west 5-100", "listed=uid-2", "west fresh Alive keep"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

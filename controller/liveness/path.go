@@ -12,7 +12,8 @@ import (
 // A Path tells whether connections from the local cluster reach the pods of a member.
 type Path string
 
-// Paths to a member: Unknown if it has no canary or none answered yet, Unreachable if most of its canaries are not reached.
+// Paths to a member: Unknown if it has no probe target or none answered yet, Unreachable if most of its probe targets are not
+// reached.
 const (
 	Unknown     Path = ""
 	Reachable   Path = "reachable"
@@ -31,21 +32,21 @@ func ParsePath(text string) Path {
 	return Unknown
 }
 
-// A Canary is a probe target: a pod of a member that answers probes.
-type Canary struct {
+// A Target is a probe target: a pod of a member that answers probes.
+type Target struct {
 	Address netip.AddrPort
 	// Zone is the zone of its node, empty if the node has none.
 	Zone string
 }
 
-// An Outcome of a probe of a canary (docs/design.md).
+// An Outcome of a probe of a probe target (docs/design.md).
 type Outcome int
 
 // Outcomes of a probe.
 const (
-	// Impaired: the canary refused the connection, or accepted it and did not answer correctly. The path works; the canary may
-	// be restarting, starved or busy. A probe during which the prober itself was late is impaired, too: it shows nothing about
-	// the path.
+	// Impaired: the probe target refused the connection, or accepted it and did not answer correctly. The path works; the probe
+	// target may be restarting, starved or busy. A probe during which the prober itself was late is impaired, too: it shows
+	// nothing about the path.
 	Impaired Outcome = iota
 	// Answered: the whole answer came in time.
 	Answered
@@ -53,25 +54,25 @@ const (
 	Unanswered
 )
 
-// A Probe is one connection to a canary of a member.
+// A Probe is one connection to a probe target of a member.
 type Probe struct {
-	Canary netip.AddrPort
+	Target netip.AddrPort
 	// Began and Ended are by the local clock.
 	Began, Ended time.Time
 	Outcome      Outcome
 }
 
 const (
-	// inARow is how many unanswered probes make a canary that answered before fail, and how many answers end that.
+	// inARow is how many unanswered probes make a probe target that answered before fail, and how many answers end that.
 	inARow = 3
-	// forgetAfter is how long a member may have no canary before its path is forgotten: its replicas may all be unready
+	// forgetAfter is how long a member may have no probe target before its path is forgotten: its replicas may all be unready
 	// for a moment.
 	forgetAfter = 30 * time.Second
 )
 
-// A Witness is a canary with the results of its probes.
+// A Witness is a probe target with the results of its probes.
 type Witness struct {
-	Canary
+	Target
 	// Fails is set while it counts as not reached.
 	Fails bool
 	// answered is set once it answered.
@@ -82,7 +83,7 @@ type Witness struct {
 	firstBegan time.Time
 }
 
-// probed records the result of a probe. A lone canary fails only after staleAfter: it may be a single pod that restarts.
+// probed records the result of a probe. A lone probe target fails only after staleAfter: it may be a single pod that restarts.
 func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
 	switch p.Outcome {
 	case Impaired:
@@ -109,20 +110,20 @@ func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
 
 // probes are the facts by which the Path of a member is judged.
 type probes struct {
-	// Witnesses are the canaries that it offered last, sorted by address. The list is immutable.
+	// Witnesses are the probe targets that it offered last, sorted by address. The list is immutable.
 	Witnesses []Witness
 	// empty is when it began to offer none; zero while it offers some.
 	empty time.Time
 	// cuts are the last times at which the Path became Unreachable. It does not matter whether the fault was local: see Judge.
 	cuts Failures
-	// steady is since when at least half of the canaries are reached; zero while they are not.
+	// steady is since when at least half of the probe targets are reached; zero while they are not.
 	steady time.Time
 }
 
-// Offered sets the canaries of the member, in any order. The path to a member that offers none for a while is forgotten.
-func (m *Member) Offered(now time.Time, canaries []Canary) {
+// Offered sets the probe targets of the member, in any order. The path to a member that offers none for a while is forgotten.
+func (m *Member) Offered(now time.Time, targets []Target) {
 	switch {
-	case len(canaries) > 0:
+	case len(targets) > 0:
 	case m.empty.IsZero():
 		m.empty = now
 		return
@@ -134,26 +135,26 @@ func (m *Member) Offered(now time.Time, canaries []Canary) {
 	}
 	known := m.Witnesses
 	m.Witnesses, m.empty = nil, time.Time{}
-	for _, each := range canaries {
-		is := Witness{Fails: m.Path == Unreachable} // a new canary proves nothing yet, in either direction
+	for _, each := range targets {
+		is := Witness{Fails: m.Path == Unreachable} // a new probe target proves nothing yet, in either direction
 		if at := indexOf(known, each.Address); at >= 0 {
 			is = known[at]
 		}
-		if is.Canary = each; indexOf(m.Witnesses, each.Address) < 0 {
+		if is.Target = each; indexOf(m.Witnesses, each.Address) < 0 {
 			m.Witnesses = append(m.Witnesses, is)
 		}
 	}
 	slices.SortFunc(m.Witnesses, func(a, b Witness) int { return a.Address.Compare(b.Address) })
 }
 
-// A Target is a canary of a member to be probed, with the key that only the member and others of its set know.
-type Target struct {
+// A Request is a probe target of a member to be probed, with the key that only the member and others of its set know.
+type Request struct {
 	Cluster string
-	Canary  netip.AddrPort
+	Address netip.AddrPort
 	Key     string
 }
 
-// Targets returns the canaries that the member offers now, with the results of their probes.
+// Targets returns the probe targets that the member offers now, with the results of their probes.
 func (m *Member) Targets() []Witness {
 	if !m.empty.IsZero() {
 		return nil
@@ -161,14 +162,14 @@ func (m *Member) Targets() []Witness {
 	return m.Witnesses
 }
 
-func indexOf(all []Witness, canary netip.AddrPort) int {
-	return slices.IndexFunc(all, func(w Witness) bool { return w.Address == canary })
+func indexOf(all []Witness, target netip.AddrPort) int {
+	return slices.IndexFunc(all, func(w Witness) bool { return w.Address == target })
 }
 
-// Probed records the result of a probe. It ignores a canary that the member does not offer. Pass the probes of a canary in the
-// order in which they ended.
+// Probed records the result of a probe. It ignores a probe target that the member does not offer. Pass the probes of a probe
+// target in the order in which they ended.
 func (m *Member) Probed(p Probe, limits Limits) {
-	at := indexOf(m.Witnesses, p.Canary)
+	at := indexOf(m.Witnesses, p.Target)
 	if at < 0 {
 		return
 	}

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// named is the canary with that number.
-func named(number byte) Canary {
-	return Canary{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, number}), 8081)}
+// named is the probe target with that number.
+func named(number byte) Target {
+	return Target{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, number}), 8081)}
 }
 
-// history is probes of canaries, one a second: "++--~~." is answered, unanswered, impaired, and none.
-func history(rows ...string) (probes []Probe, canaries []Canary) {
+// history is probes of probe targets, one a second: "++--~~." is answered, unanswered, impaired, and none.
+func history(rows ...string) (probes []Probe, targets []Target) {
 	for i, row := range rows {
-		canary := named(byte(i + 1))
-		canaries = append(canaries, canary)
+		target := named(byte(i + 1))
+		targets = append(targets, target)
 		for second, mark := range row {
-			p := Probe{Canary: canary.Address, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
+			p := Probe{Target: target.Address, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
 			switch mark {
 			case '+':
 				p.Outcome, p.Ended = Answered, p.Began.Add(20*time.Millisecond)
@@ -36,7 +36,7 @@ func history(rows ...string) (probes []Probe, canaries []Canary) {
 		}
 	}
 	slices.SortStableFunc(probes, func(a, b Probe) int { return a.Ended.Compare(b.Ended) })
-	return probes, canaries
+	return probes, targets
 }
 
 // course returns the path to a member at the end of each second, as "?ru": unknown, reachable, unreachable.
@@ -69,12 +69,12 @@ func TestPaths(t *testing.T) {
 		"never reached":                 {"", []string{times("-", 40), times("-", 40)}, times("?", 40)},
 		"cut":                           {"", []string{"+----", "+----"}, "rrruu"},
 		"two lost probes":               {"", []string{"+--+", "+--+"}, "rrrr"},
-		"a canary that is lost":         {"", []string{"+" + times("-", 60), times("+", 61)}, times("r", 61)},
+		"a target that is lost":         {"", []string{"+" + times("-", 60), times("+", 61)}, times("r", 61)},
 		"two of three":                  {"", []string{"+----", "+----", "+++++"}, "rrruu"},
-		"a lone canary waits":           {"", []string{"+" + times("-", 32)}, times("r", 31) + "uu"},
+		"a lone target waits":           {"", []string{"+" + times("-", 32)}, times("r", 31) + "uu"},
 		"refused, or busy, for as long": {"", []string{"+" + times("~", 99), "+" + times("~", 99)}, times("r", 100)},
 		"unanswered is in a row, without those that are impaired": {"", []string{"+--~--~", "+--~--~"}, times("r", 7)},
-		"a canary that never answered": {
+		"a target that never answered": {
 			"",
 			[]string{times("+", 33), times("-", 33), times("-", 33)},
 			times("r", 30) + "uuu",
@@ -83,7 +83,7 @@ func TestPaths(t *testing.T) {
 		"answers in a row":                 {"", []string{"+---++-++", "+--------"}, "rrruuuuuu"},
 		"left as unreachable":              {Unreachable, []string{"--++++", "------"}, "uuuurr"},
 		"left as reachable, and cut since": {Reachable, []string{times("-", 33), times("-", 33)}, times("r", 30) + "uuu"},
-		"a canary was lost long ago, and now all fail": {
+		"a target was lost long ago, and now all fail": {
 			"",
 			[]string{"+" + times("-", 20), times("+", 11) + times("-", 10)},
 			times("r", 13) + times("u", 8),
@@ -95,9 +95,9 @@ func TestPaths(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			probes, canaries := history(test.rows...)
+			probes, targets := history(test.rows...)
 			m := Member{Path: test.left}
-			m.Offered(at(0), canaries)
+			m.Offered(at(0), targets)
 			if got := course(&m, probes); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -105,7 +105,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestOffered: new canaries begin without results, and the path to a member that has none for a while is forgotten.
+// TestOffered: new probe targets begin without results, and the path to a member that has none for a while is forgotten.
 func TestOffered(t *testing.T) {
 	var m Member
 	expect := func(what string, path Path, witnesses ...byte) {
@@ -118,19 +118,19 @@ func TestOffered(t *testing.T) {
 			t.Errorf("%s: the path is %q, judged by %v", what, m.Path, got)
 		}
 	}
-	answered := func(canaries ...byte) {
-		for _, each := range canaries {
-			m.Probed(Probe{Canary: named(each).Address, Began: at(10), Ended: at(10), Outcome: Answered}, limits)
+	answered := func(targets ...byte) {
+		for _, each := range targets {
+			m.Probed(Probe{Target: named(each).Address, Began: at(10), Ended: at(10), Outcome: Answered}, limits)
 		}
 	}
-	probes, canaries := history("+---", "+---")
-	m.Offered(at(0), []Canary{canaries[1], canaries[0], canaries[1]})
+	probes, targets := history("+---", "+---")
+	m.Offered(at(0), []Target{targets[1], targets[0], targets[1]})
 	course(&m, probes)
 	expect("all are cut", Unreachable, 1, 2)
-	m.Offered(at(5), []Canary{named(3), named(4)})
+	m.Offered(at(5), []Target{named(3), named(4)})
 	answered(3, 4, 3, 4)
 	expect("two answers of new ones", Unreachable, 3, 4)
-	m.Offered(at(6), []Canary{named(3), named(4)})
+	m.Offered(at(6), []Target{named(3), named(4)})
 	answered(3, 4)
 	expect("three answers", Reachable, 3, 4)
 	answered(1)
@@ -138,7 +138,7 @@ func TestOffered(t *testing.T) {
 	m.Offered(at(20), nil)
 	m.Offered(at(49), nil)
 	expect("none for a moment", Reachable, 3, 4)
-	m.Offered(at(49), []Canary{named(3)})
+	m.Offered(at(49), []Target{named(3)})
 	m.Offered(at(50), nil)
 	m.Offered(at(79), nil)
 	expect("none since another moment", Reachable, 3)

@@ -45,7 +45,7 @@ func TestTimeAndHeartbeats(t *testing.T) {
 			}
 			for i := range members[1:] {
 				if random.IntN(3) > 0 {
-					members[1+i].Arrivals = members[1+i].Arrivals.Heard(now, "", l)
+					members[1+i].Arrivals = members[1+i].Arrivals.Received(now, "", l)
 				}
 			}
 			if away {
@@ -56,7 +56,7 @@ func TestTimeAndHeartbeats(t *testing.T) {
 				m.Arrivals = m.Arrivals.Seen(now, uid)
 				after = Judge(now, l, *m)
 			}
-			m.Arrivals = m.Arrivals.Heard(now, uid, l)
+			m.Arrivals = m.Arrivals.Received(now, uid, l)
 			if heard := Judge(now, l, *m); heard.State > after.State || cap(m.Arrivals.Failures) > 2*flaps {
 				t.Fatalf("seed %d: %+v became %+v when it was heard, with %v", seed, after, heard, m.Arrivals)
 			}

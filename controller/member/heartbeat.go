@@ -22,12 +22,12 @@ const (
 	// DrainAnnotation is "true" in the heartbeat of a drained cluster: the other clusters use its endpoints only if no other
 	// cluster has a ready one.
 	DrainAnnotation = "clusterset-dns.github.io/drain"
-	// HeartbeatCanariesAnnotation carries the probe targets (canaries) of a cluster (docs/design.md, "Path").
-	HeartbeatCanariesAnnotation = "clusterset-dns.github.io/canaries"
-	// HeartbeatExposedCanariesAnnotation carries the probe targets for clusters in other networks.
-	HeartbeatExposedCanariesAnnotation = "clusterset-dns.github.io/exposed-canaries"
-	// maxCanariesText is how many bytes of either annotation are kept: longer values are invalid.
-	maxCanariesText = 1100
+	// HeartbeatTargetsAnnotation carries the probe targets of a cluster (docs/design.md, "Path").
+	HeartbeatTargetsAnnotation = "clusterset-dns.github.io/probe-targets"
+	// HeartbeatExposedTargetsAnnotation carries the probe targets for clusters in other networks.
+	HeartbeatExposedTargetsAnnotation = "clusterset-dns.github.io/exposed-probe-targets"
+	// maxTargetsText is how many bytes of either annotation are kept: longer values are invalid.
+	maxTargetsText = 1100
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 )
@@ -43,8 +43,8 @@ type Heartbeat struct {
 	// Version is the version of the member's controller, empty if unknown.
 	Version string
 
-	// Canaries lists its probe targets for clusters in its network, ExposedCanaries its probe targets for other networks.
-	Canaries, ExposedCanaries string
+	// Targets lists its probe targets for clusters in its network, ExposedTargets its probe targets for other networks.
+	Targets, ExposedTargets string
 	// LeaseUID is the UID of its heartbeat Lease, with which its probe targets prove their identity: only the cluster and the
 	// members of its set can read it.
 	LeaseUID string
@@ -63,8 +63,8 @@ func (m *Member) hear(lease *coordinationv1.Lease) {
 	is := Heartbeat{
 		KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
 		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
-		Canaries:        cut(HeartbeatCanariesAnnotation, maxCanariesText),
-		ExposedCanaries: cut(HeartbeatExposedCanariesAnnotation, maxCanariesText), LeaseUID: string(lease.UID),
+		Targets:        cut(HeartbeatTargetsAnnotation, maxTargetsText),
+		ExposedTargets: cut(HeartbeatExposedTargetsAnnotation, maxTargetsText), LeaseUID: string(lease.UID),
 		Properties: cut(scope.PropertiesAnnotation, scope.MaxBytes+1),
 	}
 	m.mu.Lock()

@@ -23,13 +23,13 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 		{uid, uid}, {"x'; rm -rf /; '", ""}, {"a\nb", ""}, {strings.Repeat("a", 65), ""}, {strings.Repeat("x", 5000), ""}, {"", ""},
 	} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(i), Annotations: map[string]string{
-			HeartbeatUIDAnnotation: test.text, HeartbeatCanariesAnnotation: test.text, HeartbeatVersionAnnotation: test.text,
+			HeartbeatUIDAnnotation: test.text, HeartbeatTargetsAnnotation: test.text, HeartbeatVersionAnnotation: test.text,
 			scope.PropertiesAnnotation: test.text,
 		}}}
 		m.hear(lease)
 		length := len(test.text)
-		if is.KubeSystemUID != test.uid || len(is.Canaries) != min(length, maxCanariesText) || len(is.Version) != min(length, maxWord) ||
-			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Canaries) {
+		if is.KubeSystemUID != test.uid || len(is.Targets) != min(length, maxTargetsText) || len(is.Version) != min(length, maxWord) ||
+			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Targets) {
 			t.Errorf("%.50q: got %+v", test.text, is)
 		}
 	}

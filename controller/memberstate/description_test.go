@@ -112,10 +112,10 @@ func TestOtherClusterSet(t *testing.T) {
 		own, member string
 		want        liveness.Reason
 	}{
-		{"", "", liveness.Heard},
-		{"", "blue", liveness.Heard},
-		{"blue", "", liveness.Heard},
-		{"blue", "blue", liveness.Heard},
+		{"", "", liveness.Alive},
+		{"", "blue", liveness.Alive},
+		{"blue", "", liveness.Alive},
+		{"blue", "blue", liveness.Alive},
 		{"blue", "green", liveness.OtherClusterSet},
 	} {
 		l := newLookout(t, nil, "north", "west")
@@ -128,7 +128,7 @@ func TestOtherClusterSet(t *testing.T) {
 		// Nothing was imported from a cluster of another set, so a corrected credential does not reach AnotherCluster.
 		l.properties["west"] = fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.own)
 		l.hears("west", "uid-of-the-right-one", "west")
-		if got := l.Verdict("west").Reason; (got == liveness.Heard) != (test.want == liveness.OtherClusterSet) {
+		if got := l.Verdict("west").Reason; (got == liveness.Alive) != (test.want == liveness.OtherClusterSet) {
 			t.Errorf("%+v, with another cluster: got %v", test, got)
 		}
 	}

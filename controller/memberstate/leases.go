@@ -206,7 +206,7 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 			KnownUID: left[member.HeartbeatUIDAnnotation],
 		},
 	}
-	if t.Canaries != nil {
+	if t.DecodeTargets != nil {
 		m.Path = liveness.ParsePath(left[PathAnnotation])
 	}
 	return m

@@ -40,9 +40,10 @@ const (
 // It writes one Lease for each member, with its state and the facts that the next leader needs. The renewTime is when the first
 // heartbeat arrived with the current credential, for `kubectl clusterset join`; until then, with an earlier credential.
 type Tracker struct {
-	// Canaries returns the canaries in a text that are in the ranges of a member. Set it before there are members, if their
-	// canaries are probed. Without it, paths that the previous leader recorded are ignored: nothing would correct them.
-	Canaries func(text string, ranges []netip.Prefix) ([]liveness.Canary, error)
+	// DecodeTargets returns the probe targets in a text that are in the ranges of a member. Set it before there are members, if
+	// their probe targets are probed. Without it, paths that the previous leader recorded are ignored: nothing would correct
+	// them.
+	DecodeTargets func(text string, ranges []netip.Prefix) ([]liveness.Target, error)
 
 	limits   liveness.Limits
 	clock    clock.WithTicker
@@ -81,11 +82,11 @@ type Member struct {
 	source *member.Member
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
-	// offered has the canaries to probe: those in the text of its last heartbeat that are in its ranges.
+	// offered has the probe targets to probe: those in the text of its last heartbeat that are in its ranges.
 	offered struct {
-		text     string
-		ranges   []netip.Prefix
-		canaries []liveness.Canary
+		text    string
+		ranges  []netip.Prefix
+		targets []liveness.Target
 	}
 	description
 }
@@ -133,16 +134,16 @@ func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
 	return liveness.NoMember(cluster)
 }
 
-// Targets returns the canaries to probe, sorted by address, which spreads the probes of one member over a round.
-func (t *Tracker) Targets() (targets []liveness.Target) {
+// Requests returns the probe targets to probe, sorted by address, which spreads the probes of one member over a round.
+func (t *Tracker) Requests() (targets []liveness.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for cluster, m := range t.members {
 		for _, each := range m.Targets() {
-			targets = append(targets, liveness.Target{Cluster: cluster, Canary: each.Address, Key: m.Heartbeat.LeaseUID})
+			targets = append(targets, liveness.Request{Cluster: cluster, Address: each.Address, Key: m.Heartbeat.LeaseUID})
 		}
 	}
-	slices.SortFunc(targets, func(a, b liveness.Target) int { return a.Canary.Compare(b.Canary) })
+	slices.SortFunc(targets, func(a, b liveness.Request) int { return a.Address.Compare(b.Address) })
 	return targets
 }
 
@@ -180,7 +181,7 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 			return
 		}
 		if renewed {
-			m.Arrivals = m.Arrivals.Heard(now, is.KubeSystemUID, t.limits)
+			m.Arrivals = m.Arrivals.Received(now, is.KubeSystemUID, t.limits)
 			if m.answered.IsZero() {
 				m.answered = now
 			}
@@ -237,23 +238,23 @@ func (t *Tracker) Probed(cluster string, probe liveness.Probe) {
 	t.update(cluster, func(_ time.Time, m *Member) { m.Probed(probe, t.limits) })
 }
 
-// offer updates the canaries to probe from the last heartbeat of a member. The caller holds the lock.
+// offer updates the probe targets to probe from the last heartbeat of a member. The caller holds the lock.
 func (t *Tracker) offer(now time.Time, m *Member) {
-	text := m.Heartbeat.Canaries
+	text := m.Heartbeat.Targets
 	if m.properties[scope.NetworkProperty] != t.network {
-		text = m.Heartbeat.ExposedCanaries
+		text = m.Heartbeat.ExposedTargets
 	}
 	is := &m.offered
 	if ranges := m.source.CIDRs(); text != is.text || !slices.Equal(ranges, is.ranges) {
 		var err error
 		is.text, is.ranges = text, ranges
-		if is.canaries, err = t.Canaries(text, ranges); err != nil {
+		if is.targets, err = t.DecodeTargets(text, ranges); err != nil {
 			t.later = append(t.later, func() {
-				t.reporter.Logger.Error(err, "Ignored the canaries of a member, which is not probed", "member", m.Cluster)
+				t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
 			})
 		}
 	}
-	m.Offered(now, is.canaries)
+	m.Offered(now, is.targets)
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.
@@ -321,7 +322,7 @@ func (t *Tracker) tick() {
 		var all []*liveness.Arrivals
 		for _, m := range t.members {
 			all = append(all, &m.Arrivals)
-			if t.Canaries != nil && m.Heartbeat.LeaseUID != "" {
+			if t.DecodeTargets != nil && m.Heartbeat.LeaseUID != "" {
 				t.offer(now, m)
 			}
 		}

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 )
 
 // A lookout is a Tracker of members that are not read: the test plays their heartbeats and lists.
@@ -33,9 +33,9 @@ type lookout struct {
 	// exported has the known exports of each cluster, told the clusters to reconcile.
 	exported map[string]string
 	told     []string
-	// properties, canaries and exposed are the contents of heartbeats.
-	properties        map[string]string
-	canaries, exposed string
+	// properties, probe targets and exposed are the contents of heartbeats.
+	properties       map[string]string
+	targets, exposed string
 }
 
 func newLookout(t testing.TB, left map[string]memory, clusters ...string) *lookout {
@@ -120,7 +120,7 @@ func (l *lookout) pass(seconds int, heard ...string) {
 func (l *lookout) hears(cluster, uid, holder string) {
 	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{
 		KubeSystemUID: uid, Cluster: holder, Properties: l.properties[cluster],
-		Canaries: l.canaries, ExposedCanaries: l.exposed, LeaseUID: "key",
+		Targets: l.targets, ExposedTargets: l.exposed, LeaseUID: "key",
 	}, true)
 }
 
@@ -183,19 +183,19 @@ func TestTrackerLostExports(t *testing.T) {
 		confirmed  string
 		want, told string
 	}{
-		{"all", "a b c d", "", "fresh Heard", ""},
+		{"all", "a b c d", "", "fresh Alive", ""},
 		{"one of four", "a", "", "stale ExportsLost demoted kept", "west"},
-		{"all again", "a b c d", "", "fresh Heard", "west"},
-		{"three of four", "a b c", "", "fresh Heard kept", "west"}, // until the next heartbeat shows whose list it is
-		{"the next heartbeat", "-", "", "fresh Heard", "west"},
+		{"all again", "a b c d", "", "fresh Alive", "west"},
+		{"three of four", "a b c", "", "fresh Alive kept", "west"}, // until the next heartbeat shows whose list it is
+		{"the next heartbeat", "-", "", "fresh Alive", "west"},
 		{"one of four once more", "a", "", "stale ExportsLost demoted kept", "west"},
 		{"something else is confirmed", "-", "something else", "stale ExportsLost demoted kept", ""},
-		{"that list is confirmed", "-", "token", "fresh Heard", "west"},
+		{"that list is confirmed", "-", "token", "fresh Alive", "west"},
 		{"a later list", "", "", "stale ExportsLost demoted kept", "west"}, // which was not confirmed
-		{"all once more", "a b c d", "", "fresh Heard", "west"},
+		{"all once more", "a b c d", "", "fresh Alive", "west"},
 		{"another cluster", "a b c", "", "stale AnotherCluster demoted kept", "west"},
-		{"a heartbeat of the former one", "-", "", "fresh Heard kept", "west"},
-		{"its list", "a b c d", "", "fresh Heard", "west"},
+		{"a heartbeat of the former one", "-", "", "fresh Alive kept", "west"},
+		{"its list", "a b c d", "", "fresh Alive", "west"},
 	} {
 		uid := "uid-of-west"
 		if step.name == "another cluster" {
@@ -229,9 +229,9 @@ func TestTrackerPredecessor(t *testing.T) {
 		!l.Of("south").Drained || l.Of("north").Drained || lease.Annotations[DrainsAnnotation] != "true" {
 		t.Errorf("of a member that asked to be drained, the verdict is %+v, and the Lease has %v", verdict, lease.Annotations)
 	}
-	l.expect(t, "north", "stale Silent demoted", "north south west")
+	l.expect(t, "north", "stale NoHeartbeat demoted", "north south west")
 	l.pass(5, "north", "west")
-	l.expect(t, "north", "fresh Heard", "north west")
+	l.expect(t, "north", "fresh Alive", "north west")
 	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
 	if len(l.left) > 0 {
 		t.Errorf("%v is left for members to come", l.left)
@@ -241,32 +241,32 @@ func TestTrackerPredecessor(t *testing.T) {
 // TestTrackerPath: a path that is cut demotes at once, and the next leader knows it if it probes.
 func TestTrackerPath(t *testing.T) {
 	l := newLookout(t, nil, "west")
-	west1 := liveness.Canary{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
-	l.Canaries, l.canaries = canary.Decode, "10.1.0.1:8081=a"
+	west1 := liveness.Target{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
+	l.DecodeTargets, l.targets = probe.Decode, "10.1.0.1:8081=a"
 	l.confine("10.0.0.0/8")
 	l.pass(5, "west")
 	probed := func(outcome liveness.Outcome, times int) {
 		for range times {
-			l.Probed("west", liveness.Probe{Canary: west1.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
+			l.Probed("west", liveness.Probe{Target: west1.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
 		}
 	}
 	l.told = nil
 	probed(liveness.Answered, 1)
-	l.expect(t, "west", "fresh Heard", "")
+	l.expect(t, "west", "fresh Alive", "")
 	probed(liveness.Unanswered, 3)
 	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
-	if west := l.Of("west"); len(west.Witnesses) != 1 || west.Witnesses[0].Canary != west1 || !west.Witnesses[0].Fails ||
+	if west := l.Of("west"); len(west.Witnesses) != 1 || west.Witnesses[0].Target != west1 || !west.Witnesses[0].Fails ||
 		west.Path.String() != "unreachable" {
 		t.Errorf("the path is %s by %v", west.Path, west.Witnesses)
 	}
-	if l.Probed("north", liveness.Probe{Canary: west1.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
+	if l.Probed("north", liveness.Probe{Target: west1.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
 		t.Error("there is a path to a cluster that is no member")
 	}
 	left := l.leases()["west"].Annotations
 	for probing, want := range map[bool]string{true: "unreachable", false: "unknown"} {
 		next := newLookout(t, nil, "west")
 		if probing {
-			next.Canaries = canary.Decode
+			next.DecodeTargets = probe.Decode
 		}
 		next.Untrack("west")
 		next.left = map[string]memory{"west": left}
@@ -276,10 +276,10 @@ func TestTrackerPath(t *testing.T) {
 		}
 	}
 	probed(liveness.Answered, 3)
-	l.expect(t, "west", "fresh Heard", "west")
+	l.expect(t, "west", "fresh Alive", "west")
 }
 
-// TestTargets: only canaries that a member may offer are probed.
+// TestTargets: only probe targets that a member may offer are probed.
 func TestTargets(t *testing.T) {
 	l, logged := newLookout(t, nil, "west"), 0
 	l.reporter.Logger = funcr.New(func(string, string) { logged++ }, funcr.Options{})
@@ -287,8 +287,8 @@ func TestTargets(t *testing.T) {
 		t.Helper()
 		l.tick()
 		var got []string
-		for _, each := range l.Targets() {
-			if got = append(got, each.Canary.String()); each.Cluster != "west" || each.Key != "key" {
+		for _, each := range l.Requests() {
+			if got = append(got, each.Address.String()); each.Cluster != "west" || each.Key != "key" {
 				t.Errorf("%s: %+v is probed", what, each)
 			}
 		}
@@ -296,32 +296,32 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %v are probed, want %s", what, got, want)
 		}
 	}
-	l.canaries, l.exposed = "10.2.0.1:8081=b,10.1.0.1:8081=a", "192.0.2.1:30000"
-	l.Canaries = canary.Decode
+	l.targets, l.exposed = "10.2.0.1:8081=b,10.1.0.1:8081=a", "192.0.2.1:30000"
+	l.DecodeTargets = probe.Decode
 	l.confine("0.0.0.0/0")
 	expect("nothing was read", "")
 	l.confine("")
 	l.pass(5, "west")
 	expect("its ranges are unknown", "")
 	l.confine("0.0.0.0/0")
-	expect("two canaries", "10.1.0.1:8081 10.2.0.1:8081")
+	expect("two targets", "10.1.0.1:8081 10.2.0.1:8081")
 	l.confine("10.2.0.0/16")
 	expect("it is confined", "10.2.0.1:8081")
-	l.canaries = ""
+	l.targets = ""
 	l.pass(5, "west")
 	expect("it has none for a moment", "")
-	l.canaries = "10.2.0.1:22"
+	l.targets = "10.2.0.1:22"
 	l.pass(10, "west")
 	if expect("it is invalid", ""); logged != 1 {
-		t.Errorf("an invalid canary is logged %d times", logged)
+		t.Errorf("an invalid target is logged %d times", logged)
 	}
-	l.canaries = "10.2.0.2:8081"
+	l.targets = "10.2.0.2:8081"
 	l.pass(5, "west")
 	expect("it is valid", "10.2.0.2:8081")
 	l.confine("0.0.0.0/0")
 	l.SetLocal("", "another")
 	expect("it is in another network", "192.0.2.1:30000")
-	l.Canaries = nil
+	l.DecodeTargets = nil
 	l.Untrack("west")
 	l.Track(l.of.Get("west"))
 	l.pass(5, "west")
@@ -336,7 +336,7 @@ func TestFormerConnections(t *testing.T) {
 	l.told = nil
 	l.Untrack("north")
 	l.Track(newLookout(t, nil, "west").of.Get("west"))
-	for cluster, want := range map[string]string{"north": "fresh NotYetHeard", "west": "fresh Heard"} {
+	for cluster, want := range map[string]string{"north": "fresh Joining", "west": "fresh Alive"} {
 		if l.Listed(l.of.Get(cluster), "x", nil, func() { t.Errorf("a list of %s becomes visible", cluster) }) {
 			t.Errorf("a list of %s is judged", cluster)
 		}
@@ -368,12 +368,12 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "south")
 	l.expect(t, "south", "stale ClusterIDMismatch demoted kept", "")
 	renamed("west")
-	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
+	l.expect(t, "west", "fresh Alive kept", "west") // the slices are on their way
 	l.hears("south", "uid-of-south", "south")
 	renamed("west")
 	l.hears("south", "uid-of-south", "south")
-	l.expect(t, "west", "fresh Heard", "south west")
-	l.expect(t, "south", "fresh Heard", "")
+	l.expect(t, "west", "fresh Alive", "south west")
+	l.expect(t, "south", "fresh Alive", "")
 }
 
 // TestFrozenProcess: time in which the process did not listen removes no member, nor does time that did not pass.
@@ -387,5 +387,5 @@ func TestFrozenProcess(t *testing.T) {
 	l.now.Step(2 * time.Hour)
 	l.tick()
 	l.told = nil
-	l.expect(t, "west", "stale Silent demoted", "")
+	l.expect(t, "west", "stale NoHeartbeat demoted", "")
 }

@@ -121,7 +121,7 @@ func randomView(r *rand.Rand, cluster string, number int) *export.View {
 		ports = []string{pick(r, "80/TCP", "81/TCP", "80/UDP")}
 	}
 	view := newView(cluster, 1+r.IntN(3), strings.Join(ports, " "), "")
-	view.Spec.Type, view.Spec.IPFamilies, view.Spec.Saturated = kind, randomFamilies(r), r.IntN(5) == 0
+	view.Spec.Type, view.Spec.IPFamilies, view.Spec.Overloaded = kind, randomFamilies(r), r.IntN(5) == 0
 	view.Spec.InternalTrafficPolicy = pick(r, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)
 	view.Spec.TrafficDistribution = pick(r, "", "", "PreferClose", "PreferSameNode")
 	view.Spec.Labels = pick(r, nil, map[string]string{"team": "red"}, map[string]string{"team": "blue", "tier": "front"})

@@ -88,7 +88,7 @@ func TestImportMetadata(t *testing.T) {
 	observed.ServiceImport.Labels["argocd.argoproj.io/instance"] = "shop"
 	observed.ServiceImport.Annotations["kubectl.kubernetes.io/note"] = "kept"
 	observed.ServiceImport.Annotations["example.com/owner"] = "red"
-	observed.ServiceImport.Annotations[export.AnnotationWithin] = "local"
+	observed.ServiceImport.Annotations[export.AnnotationAllowedClusters] = "local"
 	observed.ServiceImport.Finalizers = []string{"example.com/wait"}
 	observed.DerivedService.Annotations = map[string]string{"example.com/mesh": "on"}
 

@@ -29,16 +29,16 @@ const (
 	ReasonUnknownPreference = "UnknownPreference"
 )
 
-// ConditionWithin is the type of an import's condition that shows its allowed clusters. Only imports that restrict them
+// ConditionAllowedClusters is the type of an import's condition that shows its allowed clusters. Only imports that restrict them
 // have it.
-const ConditionWithin = export.Domain + "/Within"
+const ConditionAllowedClusters = export.Domain + "/AllowedClusters"
 
-// Reasons of ConditionWithin.
+// Reasons of ConditionAllowedClusters.
 const (
 	// ReasonLimited (True): only endpoints of allowed clusters are used.
 	ReasonLimited = "Limited"
-	// ReasonInvalidBorder: the annotation within is invalid. Each cluster uses only its local endpoints.
-	ReasonInvalidBorder = "InvalidBorder"
+	// ReasonInvalidAllowedClusters: the annotation allowed-clusters is invalid. Each cluster uses only its local endpoints.
+	ReasonInvalidAllowedClusters = "InvalidAllowedClusters"
 )
 
 // ConditionWeights is the type of an import's condition that shows whether the requested shares of the traffic are in
@@ -56,11 +56,11 @@ const (
 )
 
 // Kinds are the types of all conditions of placements.
-var Kinds = []string{ConditionPreferCluster, ConditionWithin, ConditionWeights}
+var Kinds = []string{ConditionPreferCluster, ConditionAllowedClusters, ConditionWeights}
 
 // Conditions implements merge.Placement.
 func (p *placement) Conditions() (all []metav1.Condition) {
-	for _, condition := range []*metav1.Condition{p.preferCondition(), p.withinCondition(), p.weightsCondition()} {
+	for _, condition := range []*metav1.Condition{p.preferCondition(), p.allowedClustersCondition(), p.weightsCondition()} {
 		if condition != nil {
 			all = append(all, *condition)
 		}
@@ -90,14 +90,14 @@ func (p *placement) preferCondition() *metav1.Condition {
 		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", p.tiers.text)
 }
 
-// withinCondition returns the ConditionWithin of the import, nil without a border.
-func (p *placement) withinCondition() *metav1.Condition {
+// allowedClustersCondition returns the ConditionAllowedClusters of the import, nil without allowed clusters.
+func (p *placement) allowedClustersCondition() *metav1.Condition {
 	switch {
-	case p.border == nil:
+	case p.allowed == nil:
 		return nil
-	case p.borderErr != nil:
-		return condition(ConditionWithin, metav1.ConditionFalse, ReasonInvalidBorder,
-			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationWithin, p.borderErr)
+	case p.allowedErr != nil:
+		return condition(ConditionAllowedClusters, metav1.ConditionFalse, ReasonInvalidAllowedClusters,
+			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationAllowedClusters, p.allowedErr)
 	}
 	var outside []string
 	for _, cluster := range slices.Sorted(maps.Keys(p.places)) {
@@ -109,8 +109,8 @@ func (p *placement) withinCondition() *metav1.Condition {
 	if len(outside) > 0 {
 		text = "not " + export.Listed(outside)
 	}
-	return condition(ConditionWithin, metav1.ConditionTrue, ReasonLimited,
-		"Endpoints of these clusters are used: %s; %s.", p.imported.Annotations[export.AnnotationWithin], text)
+	return condition(ConditionAllowedClusters, metav1.ConditionTrue, ReasonLimited,
+		"Endpoints of these clusters are used: %s; %s.", p.imported.Annotations[export.AnnotationAllowedClusters], text)
 }
 
 // weightsCondition returns the ConditionWeights of the import, nil without weights.
@@ -161,7 +161,7 @@ func (p *placement) noShare(cluster string) string {
 	case !exports:
 		return notExporting
 	case place.outside:
-		return "it is outside of the border"
+		return "it is outside of the allowed clusters"
 	case p.hinted && cluster == p.Cluster.ID:
 		return "hints put it before the others"
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// TestBorder: endpoints outside are never used, even if no others are left, and the condition says so.
-func TestBorder(t *testing.T) {
+// TestAllowedClusters: endpoints outside are never used, even if no others are left, and the condition says so.
+func TestAllowedClusters(t *testing.T) {
 	const prefix = "True Limited Endpoints of these clusters are used: "
-	const invalid = "False InvalidBorder Exported annotation clusterset-dns.github.io/within: "
+	const invalid = "False InvalidAllowedClusters Exported annotation clusterset-dns.github.io/allowed-clusters: "
 	for name, test := range map[string]struct {
 		within, down string
 		used         string // as in orderText
@@ -37,10 +37,10 @@ func TestBorder(t *testing.T) {
 			for _, cluster := range strings.Fields(test.down) {
 				odd[cluster] = "down"
 			}
-			_, result := settled(t, newObserved(), exporting(t, "within="+test.within, "east=1 near=1 west=1 south=1", odd))
+			_, result := settled(t, newObserved(), exporting(t, "allowed-clusters="+test.within, "east=1 near=1 west=1 south=1", odd))
 			diff(t, "used", orderText(result), test.used)
 			diff(t, "clusters", len(result.ServiceImport.Status.Clusters), 4)
-			told := told(result, ConditionWithin)
+			told := told(result, ConditionAllowedClusters)
 			if !strings.HasPrefix(told, test.told) || test.told == "" && told != "" || len(told) > 700 {
 				t.Errorf("got  %s\nwant %s", told, test.told)
 			}
@@ -82,7 +82,7 @@ func TestWeights(t *testing.T) {
 		"at least one":                      {"west=1", "", "east=9 west=3", "", "east=9 west=1", "False OtherShares IPv4: west asked 1 %, has more: too few endpoints of others are ready."},
 		"not in its tier, of few endpoints": {"west=10", "prefer=east", "east=5 west=5", "", "east=5", "False OtherShares IPv4: west asked 10 %, has none: no endpoint of it is ready and used first."},
 		"the smallest share of the fewest endpoints": {"west=1", "", "east=1", "", "east=1", "False OtherShares IPv4: west asked 1 %, has none: no endpoint of it is ready and used first."},
-		"outside of a border":                        {"west=10", "within=near", "east=1 west=1", "", "east=1", "False OtherShares IPv4: west asked 10 %, has none: it is outside of the border."},
+		"outside of the allowed clusters":            {"west=10", "allowed-clusters=near", "east=1 west=1", "", "east=1", "False OtherShares IPv4: west asked 10 %, has none: it is outside of the allowed clusters."},
 		"hinted":                                     {"east=10", "prefer=cluster", "east=1 west=1", "", "east=1 west=1", "False OtherShares IPv4: east asked 10 %, has none: hints put it before the others."},
 		"a misspelled id":                            {"wst=10", "", "east=2 west=2", "", "east=2 west=2", "False OtherShares IPv4: wst asked 10 %, has none: no exporting cluster has this id."},
 		"nothing for a misspelled id":                {"wst=0, west=50", "", "east=2 west=2", "", "east=2 west=2", met + "west 50 %, wst 0 % (no exporting cluster has this id)."},

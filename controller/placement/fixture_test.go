@@ -79,7 +79,7 @@ func contribute(views ...*export.View) (all []merge.Contribution) {
 }
 
 // exporting are the contributions of east, near, west and south, each with so many endpoints as in "east=2 near=1", which
-// all have the same settings, as in "prefer=west > near|weights=west=10". Some are odd: "down", "silent", "saturated", or
+// all have the same settings, as in "prefer=west > near|weights=west=10". Some are odd: "down", "silent", "overloaded", or
 // the second endpoint is "terminating".
 func exporting(t *testing.T, asks, endpoints string, odd map[string]string, change ...func(*export.View)) (all []merge.Contribution) {
 	t.Helper()
@@ -90,7 +90,7 @@ func exporting(t *testing.T, asks, endpoints string, odd map[string]string, chan
 	}
 	for i, cluster := range []string{"east", "near", "west", "south"} {
 		view := newView(cluster, 1+i, "80/TCP", addresses(1+i, counts(t, endpoints)[cluster]), change...)
-		view.Spec.Annotations, view.Spec.Saturated = maps.Clone(asked), odd[cluster] == "saturated"
+		view.Spec.Annotations, view.Spec.Overloaded = maps.Clone(asked), odd[cluster] == "overloaded"
 		for j := range view.Slices[0].Endpoints {
 			switch {
 			case odd[cluster] == "down":

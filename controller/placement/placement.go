@@ -30,14 +30,14 @@ type Here struct {
 	Nodes Nodes
 }
 
-// The bits of a level are, from the highest: unreachable or drained (silent), overloaded (saturated), the tier, and surplus.
+// The bits of a level are, from the highest: unreachable or drained (silent), overloaded (overloaded), the tier, and surplus.
 const (
 	// surplus is for endpoints that a weight leaves out.
 	surplus merge.Level = 1
 	// tier is the distance between two tiers, and hintedTier is after all others.
 	tier       merge.Level = 2
 	hintedTier             = tier * (maxTiers + 1)
-	saturated  merge.Level = 1 << 5
+	overloaded merge.Level = 1 << 5
 	silent     merge.Level = 1 << 6
 )
 
@@ -47,10 +47,10 @@ type placement struct {
 	imported *v1beta1.ServiceImport
 	headless bool
 	tiers    Tiers
-	border   border
+	allowed  allowed
 	weights  Weights
-	// tiersErr, borderErr and weightsErr are why a setting of the import is invalid.
-	tiersErr, borderErr, weightsErr error
+	// tiersErr, allowedErr and weightsErr are why a setting of the import is invalid.
+	tiersErr, allowedErr, weightsErr error
 	// hinted is set if hints put this cluster first. Then its tier demotes no other cluster: kube-proxy itself fails over
 	// to the others when no endpoint of this cluster is ready, and these must be ready.
 	hinted bool
@@ -68,7 +68,7 @@ type place struct {
 	use, cover merge.Level
 }
 
-// Of is a merge.Placing. Invalid settings of the import have no effect, except that an invalid border allows only the
+// Of is a merge.Placing. Invalid settings of the import have no effect, except that invalid allowed clusters allow only the
 // local cluster; conditions report them.
 func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
 	p := &placement{
@@ -82,7 +82,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		p.tiers = Tiers{} // the DNS server puts this cluster first, and the others next
 	}
 	p.weights, p.weightsErr = parseWeights(imported.Annotations[export.AnnotationWeights])
-	p.border, p.borderErr = parseBorder(imported.Annotations[export.AnnotationWithin])
+	p.allowed, p.allowedErr = parseAllowed(imported.Annotations[export.AnnotationAllowedClusters])
 	var own *export.View
 	for _, contribution := range contributions {
 		view, cluster := contribution.View, h.Cluster
@@ -106,12 +106,12 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 func (p *placement) place(cluster scope.Cluster, contribution merge.Contribution) place {
 	own := cluster.ID == p.Cluster.ID
 	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
-	its := place{outside: !own && p.border != nil && !p.border.Selects(cluster, p.Cluster), use: level, cover: level}
+	its := place{outside: !own && p.allowed != nil && !p.allowed.Selects(cluster, p.Cluster), use: level, cover: level}
 	if own && p.hinted {
 		its.cover = hintedTier
 	}
-	if contribution.View.Spec.Saturated {
-		its.use, its.cover = its.use|saturated, its.cover|saturated
+	if contribution.View.Spec.Overloaded {
+		its.use, its.cover = its.use|overloaded, its.cover|overloaded
 	}
 	if contribution.Demote {
 		its.use, its.cover = its.use|silent, its.cover|silent
@@ -147,13 +147,13 @@ func (p *placement) Hinted() bool { return p.hinted }
 func (p *placement) Rules(cluster string) (rules []string) {
 	place := p.places[cluster]
 	if place.outside {
-		rules = append(rules, "outside of the border "+p.imported.Annotations[export.AnnotationWithin])
+		rules = append(rules, "outside of the allowed clusters "+p.imported.Annotations[export.AnnotationAllowedClusters])
 	}
-	if place.use&saturated != 0 {
-		rules = append(rules, "saturated")
+	if place.use&overloaded != 0 {
+		rules = append(rules, "overloaded")
 	}
 	if p.tiers.Any() {
-		text := fmt.Sprintf("tier %d", 1+(place.use&^(saturated|silent))/tier)
+		text := fmt.Sprintf("tier %d", 1+(place.use&^(overloaded|silent))/tier)
 		if cluster == p.Cluster.ID && p.hinted {
 			text += " by hints"
 		}

@@ -95,18 +95,18 @@ func (t Tiers) Of(cluster, local scope.Cluster) int {
 	return len(t.tiers)
 }
 
-// A border selects the allowed clusters, whose endpoints are used; nil allows all.
-type border = *scope.Selector
+// allowed selects the allowed clusters, whose endpoints are used; nil allows all.
+type allowed = *scope.Selector
 
-// parseBorder returns the border of a text, a cluster selector; empty means none. If the text is invalid, the border
-// selects no cluster.
-func parseBorder(text string) (border, error) {
+// parseAllowed returns the allowed clusters of a text, a cluster selector; empty means none. If the text is invalid, the allowed
+// clusters selects no cluster.
+func parseAllowed(text string) (allowed, error) {
 	if text == "" {
 		return nil, nil
 	}
 	within, err := scope.ParseSelector(text)
 	if err != nil {
-		return &scope.Selector{}, refuse(text, "no border", err)
+		return &scope.Selector{}, refuse(text, "no cluster selector", err)
 	}
 	return &within, nil
 }

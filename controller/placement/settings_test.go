@@ -56,14 +56,14 @@ func TestTiers(t *testing.T) {
 // TestRoles: the rules of east for each cluster. West is overloaded.
 func TestRoles(t *testing.T) {
 	for name, test := range map[string]struct{ asks, zones, want string }{
-		"nothing":   {"", "", "east: ; near: ; west: saturated"},
-		"tiers":     {"prefer=near > west", "", "east: tier 3; near: tier 1; west: saturated, tier 2"},
-		"hints":     {"prefer=local", "a", "east: tier 1 by hints; near: tier 2; west: saturated, tier 2"},
-		"border":    {"within=west", "", "east: ; near: outside of the border west; west: saturated"},
-		"weights":   {"weights=near=50,west=1", "", "east: ; near: weight 50 %; west: saturated, weight 1 %"},
-		"the whole": {"weights=near=100", "", "east: no weight; near: weight 100 %; west: saturated"},
+		"nothing":   {"", "", "east: ; near: ; west: overloaded"},
+		"tiers":     {"prefer=near > west", "", "east: tier 3; near: tier 1; west: overloaded, tier 2"},
+		"hints":     {"prefer=local", "a", "east: tier 1 by hints; near: tier 2; west: overloaded, tier 2"},
+		"allowed":   {"allowed-clusters=west", "", "east: ; near: outside of the allowed clusters west; west: overloaded"},
+		"weights":   {"weights=near=50,west=1", "", "east: ; near: weight 50 %; west: overloaded, weight 1 %"},
+		"the whole": {"weights=near=100", "", "east: no weight; near: weight 100 %; west: overloaded"},
 	} {
-		contributions := exporting(t, test.asks, "east=2 near=3 west=3", map[string]string{"west": "saturated"})
+		contributions := exporting(t, test.asks, "east=2 near=3 west=3", map[string]string{"west": "overloaded"})
 		observed := newObserved(strings.Fields(test.zones)...)
 		placement := observed.here().Of(merged(observed, contributions).ServiceImport, contributions)
 		var all []string

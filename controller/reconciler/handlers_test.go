@@ -22,13 +22,13 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/export/exporttest"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -317,14 +317,14 @@ func TestALeaderBeginsWithExports(t *testing.T) {
 // resolved, with "" for Gateways. Probe targets are reached at the listeners of Gateways that have them as backends.
 func TestExposed(t *testing.T) {
 	r := withServices(t)
-	r.Canary = types.NamespacedName{Namespace: "clusterset-dns", Name: "canary"}
+	r.ProbeService = types.NamespacedName{Namespace: "clusterset-dns", Name: "target"}
 	r.Frontends = &local.Frontends{Clock: clock.RealClock{}, List: func(context.Context) (map[types.NamespacedName][]export.Frontend, error) {
-		return map[types.NamespacedName][]export.Frontend{r.Canary: {{
+		return map[types.NamespacedName][]export.Frontend{r.ProbeService: {{
 			Addresses: []string{"203.0.113.7", "203.0.113.8"}, Targets: []export.Target{{Protocol: "TCP", Number: 80, Port: 9081}},
 		}}}, nil
 	}}
 	web, chosen := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "chosen"}
-	for _, key := range []types.NamespacedName{web, chosen, r.Canary, {Namespace: "demo", Name: "other"}} {
+	for _, key := range []types.NamespacedName{web, chosen, r.ProbeService, {Namespace: "demo", Name: "other"}} {
 		if err := r.Local.Services.Indexer().Add(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, CreationTimestamp: metav1.Now()},
 			Spec: corev1.ServiceSpec{
@@ -339,15 +339,15 @@ func TestExposed(t *testing.T) {
 		}
 	}
 	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "canary-1", Labels: map[string]string{export.LabelKubernetesService: "canary"}},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "target-1", Labels: map[string]string{export.LabelKubernetesService: "target"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}},
 	})); err != nil {
 		t.Fatal(err)
 	}
-	canaries := func() string { return canary.Encode(canary.Of(r.Exposed(canary.Port))) }
+	targets := func() string { return probe.Encode(probe.Of(r.Exposed(probe.Port))) }
 	for _, row := range []struct {
-		way             export.Exposure
-		names, canaries string
+		way            export.Exposure
+		names, targets string
 	}{
 		{"", "[]", ""},
 		{"LoadBalancer", `["clusterset-dns.example.org" "demo.example.org" "demo.example.org"]`, "203.0.113.7:80"},
@@ -357,13 +357,13 @@ func TestExposed(t *testing.T) {
 		for _, service := range []types.NamespacedName{web, chosen} {
 			r.Gather(t.Context(), service)
 		}
-		if got, names := canaries(), fmt.Sprintf("%q", slices.Sorted(slices.Values(r.names()))); names != row.names || got != row.canaries {
-			t.Errorf("exposed by %s: names %s, canaries %s", row.way, names, got)
+		if got, names := targets(), fmt.Sprintf("%q", slices.Sorted(slices.Values(r.names()))); names != row.names || got != row.targets {
+			t.Errorf("exposed by %s: names %s, targets %s", row.way, names, got)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	r.Frontends.Run(ctx, r.names, stop)
-	if got := canaries(); got != "203.0.113.7:9081,203.0.113.8:9081" {
+	if got := targets(); got != "203.0.113.7:9081,203.0.113.8:9081" {
 		t.Errorf("behind Gateways: %s", got)
 	}
 }

@@ -173,21 +173,21 @@ func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 	return from
 }
 
-// Exposed returns the slices by which clusters of other networks reach a port of Canary, as if it were exported.
+// Exposed returns the slices by which clusters of other networks reach a port of ProbeService, as if it were exported.
 func (r *Reconciler) Exposed(port string) (exposed []*discoveryv1.EndpointSlice) {
-	object := r.Local.Services.Get(r.Canary)
+	object := r.Local.Services.Get(r.ProbeService)
 	if object == nil {
-		r.memories.Delete(r.Canary)
+		r.memories.Delete(r.ProbeService)
 		return nil
 	}
 	asExported := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-		Namespace: r.Canary.Namespace, Name: r.Canary.Name, CreationTimestamp: object.CreationTimestamp,
+		Namespace: r.ProbeService.Namespace, Name: r.ProbeService.Name, CreationTimestamp: object.CreationTimestamp,
 	}}
-	view, _, _ := export.FromService(r.exporter(nil), asExported, object, r.Local.KubernetesSlices(r.Canary))
+	view, _, _ := export.FromService(r.exporter(nil), asExported, object, r.Local.KubernetesSlices(r.ProbeService))
 	if view == nil {
 		return nil
 	}
-	r.remember(r.Canary, view.Memory)
+	r.remember(r.ProbeService, view.Memory)
 	for _, slice := range view.Exposed {
 		for _, target := range slice.Targets {
 			exposed = append(exposed, &discoveryv1.EndpointSlice{

@@ -41,8 +41,8 @@ type Config struct {
 	Expose    export.Exposure
 	Frontends *local.Frontends
 	Pods      *local.Pods
-	// Canary is the Service by which clusters of other networks reach the probe targets.
-	Canary types.NamespacedName
+	// ProbeService is the Service by which clusters of other networks reach the probe targets.
+	ProbeService types.NamespacedName
 
 	Local *local.Cluster
 	// Properties are the local cluster's ClusterProperties.

@@ -59,8 +59,8 @@ type Member struct {
 	Path    string `json:"path"`
 	Drained bool   `json:"drained,omitempty"`
 	Rank    int    `json:"rank,omitempty"`
-	// Heard is when its last heartbeat arrived, by the clock of this cluster.
-	Heard time.Time `json:"lastHeartbeat,omitzero"`
+	// LastHeartbeat is when its last heartbeat arrived, by the clock of this cluster.
+	LastHeartbeat time.Time `json:"lastHeartbeat,omitzero"`
 	// Synced reports whether its published slices were listed.
 	Synced bool `json:"synced"`
 	// Services and Endpoints count imports from it; Ready counts the endpoints that receive traffic.

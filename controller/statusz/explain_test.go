@@ -68,8 +68,8 @@ func TestExplain(t *testing.T) {
 	const ip, headless = v1beta1.ClusterSetIP, v1beta1.Headless
 	serviceExport := &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	absent, _, _ := export.FromService(export.Exporter{Cluster: "west"}, serviceExport, nil, nil)
-	saturated := exported("east", headless, 80, 1, "10.64.0.1")
-	saturated.View.Spec.Saturated, saturated.View.Spec.TrafficDistribution = true, "PreferSameZone"
+	overloaded := exported("east", headless, 80, 1, "10.64.0.1")
+	overloaded.View.Spec.Overloaded, overloaded.View.Spec.TrafficDistribution = true, "PreferSameZone"
 	both := func(kind v1beta1.ServiceImportType) []merge.Contribution {
 		return []merge.Contribution{exported("east", kind, 80, 1, "10.64.0.1"), exported("west", kind, 80, 2, "10.65.0.1")}
 	}
@@ -80,7 +80,7 @@ func TestExplain(t *testing.T) {
 		change        func(*Subject)
 	}{
 		"stale": {both(ip), nil, &Publisher{Verdict: liveness.Verdict{
-			Cluster: "west", State: liveness.Stale, Reason: liveness.Silent, Demote: true,
+			Cluster: "west", State: liveness.Stale, Reason: liveness.NoHeartbeat, Demote: true,
 		}, Findings: state.Findings{{Name: "member-fresh", Severity: state.Failed, What: "West is silent.", Fix: "Look."}}}, func(s *Subject) { s.Contributions[1].Demote = true }},
 		"conflict": {
 			[]merge.Contribution{exported("east", headless, 80, 2, "10.64.0.1"), exported("west", ip, 90, 1, "10.65.0.1")},
@@ -95,7 +95,7 @@ func TestExplain(t *testing.T) {
 		},
 		"tiers":   {both(ip), map[string]string{export.AnnotationPrefer: "west > east"}, &Publisher{}, nil},
 		"near":    {both(ip), map[string]string{export.AnnotationPrefer: "cluster"}, &Publisher{}, nil},
-		"outside": {both(ip), map[string]string{export.AnnotationWithin: "east"}, &Publisher{}, nil},
+		"outside": {both(ip), map[string]string{export.AnnotationAllowedClusters: "east"}, &Publisher{}, nil},
 		"refused": {nil, nil, &Publisher{Accept: "kubectl --context <context of east> label namespace shop clusterset-dns.github.io/accept=true"}, func(s *Subject) {
 			s.Members = append([]Publisher{{Cluster: "north", For: "south"}}, s.Members...)
 			s.Refused = map[string]string{"west": `--accept has "team-a"`}
@@ -126,7 +126,7 @@ func TestExplain(t *testing.T) {
 			s.Observed.Invalid = &export.Invalid{Reason: "NamespaceDenied", Message: "It takes no part."}
 		}},
 		// An export that a member refuses. Its cluster is overloaded, and its traffic distribution precedes its preference.
-		"reach": {[]merge.Contribution{saturated}, map[string]string{export.AnnotationPrefer: "cluster"}, nil, func(s *Subject) {
+		"reach": {[]merge.Contribution{overloaded}, map[string]string{export.AnnotationPrefer: "cluster"}, nil, func(s *Subject) {
 			s.Observed.ServiceExport = &v1beta1.ServiceExport{}
 			s.Observed.ExportConditions = []metav1.Condition{{
 				Type: reconciler.ConditionReach, Status: metav1.ConditionFalse, Message: "These members do not accept it: west.",

@@ -305,7 +305,7 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found s
 		found.Fail("imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
 	}
 	annotations := map[string]string{
-		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionWithin: export.AnnotationWithin,
+		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionAllowedClusters: export.AnnotationAllowedClusters,
 		placement.ConditionWeights: export.AnnotationWeights,
 	}
 	for _, kind := range placement.Kinds {

@@ -39,8 +39,8 @@ var gauges = []struct{ name, help, labels string }{
 	{"member_state", "1 for the state of a member.", "member state reason"},
 	{"member_demoted", "1 if the endpoints of a member are demoted.", "member"},
 	{"member_path", "1 for the path to the pods of a member.", "member path"},
-	{"member_canary", "1 if this probe target of a member is reached.", "member zone canary"},
-	{"all_members_silent", "1 if no member's heartbeats arrive, so the fault is probably local.", ""},
+	{"member_probe_target", "1 if this probe target of a member is reached.", "member zone target"},
+	{"all_members_unreachable", "1 if no member's heartbeats arrive, so the fault is probably local.", ""},
 	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat, by reason (inputs, writes).", "reason"},
 	{"member_endpointslices", "EndpointSlices that a member publishes.", "member"},
 	{"nodes_without_zone", "Nodes without the label topology.kubernetes.io/zone, which ignore hints for zones.", ""},
@@ -132,7 +132,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	}
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
-	gauge("all_members_silent", number(r.Tracker.Isolated()))
+	gauge("all_members_unreachable", number(r.Tracker.Isolated()))
 	stopped, _ := r.Heartbeat.Doubted()
 	for _, reason := range heartbeat.Reasons {
 		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
@@ -143,7 +143,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		gauge("member_demoted", number(known.Verdict.Demote), cluster)
 		gauge("member_path", 1, cluster, known.Path.String())
 		for _, each := range known.Witnesses {
-			gauge("member_canary", number(!each.Fails), cluster, each.Zone, each.Address.String())
+			gauge("member_probe_target", number(!each.Fails), cluster, each.Zone, each.Address.String())
 		}
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
 		gauge("member_synced", number(member.Synced()), cluster)

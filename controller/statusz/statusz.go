@@ -211,7 +211,7 @@ func (l *Leader) member(m *member.Member) state.Member {
 	out := state.Member{
 		Cluster: m.Cluster(), Controller: known.Heartbeat.Version, State: known.Verdict.State.String(),
 		Reason: string(known.Verdict.Reason), Path: known.Path.String(), Drained: known.Drained, Rank: m.Rank(),
-		Heard: known.Arrivals.Last.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
+		LastHeartbeat: known.Arrivals.Last.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: known.Heartbeat.KubeSystemUID,
 		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
 	}

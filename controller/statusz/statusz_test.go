@@ -104,13 +104,13 @@ func TestFindingsOfImports(t *testing.T) {
 		exported bool
 		want     string // name, severity, what and fix of each
 	}{
-		"ready":               {imported(ours, ready("True", "Ready", "")), true, ""},
-		"foreign and unused":  {imported(nil), false, ""},
-		"a limit of IPs":      {imported(ours, ready("False", merge.ReasonClusterIPLimit, "No IP is left.")), true, "imports-ready failed: Import shop/db is not ready: No IP is left. > Export fewer services as ClusterSetIP."},
-		"no Service":          {imported(ours, ready("False", "Pending", "No cluster exports it.")), true, "imports-ready failed: Import shop/db is not ready: No cluster exports it. > Create the Service in a cluster that exports it, or withdraw the exports."},
-		"foreign":             {imported(nil), true, "imports-foreign failed: The controller does not manage ServiceImport shop/db, so exports with this name are not imported. > Let the controller adopt it with its IP: `kubectl --context <context of east> -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context <context of east> -n shop delete serviceimport db`."},
-		"an invalid border":   {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionWithin, Status: "False", Message: "No border."}), true, "preferences warning: shop/db: No border. > Correct the flag --prefer of the controller."},
-		"a preference in use": {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionPreferCluster, Status: "True"}), true, ""},
+		"ready":                    {imported(ours, ready("True", "Ready", "")), true, ""},
+		"foreign and unused":       {imported(nil), false, ""},
+		"a limit of IPs":           {imported(ours, ready("False", merge.ReasonClusterIPLimit, "No IP is left.")), true, "imports-ready failed: Import shop/db is not ready: No IP is left. > Export fewer services as ClusterSetIP."},
+		"no Service":               {imported(ours, ready("False", "Pending", "No cluster exports it.")), true, "imports-ready failed: Import shop/db is not ready: No cluster exports it. > Create the Service in a cluster that exports it, or withdraw the exports."},
+		"foreign":                  {imported(nil), true, "imports-foreign failed: The controller does not manage ServiceImport shop/db, so exports with this name are not imported. > Let the controller adopt it with its IP: `kubectl --context <context of east> -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context <context of east> -n shop delete serviceimport db`."},
+		"invalid allowed clusters": {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionAllowedClusters, Status: "False", Message: "No border."}), true, "preferences warning: shop/db: No border. > Correct the flag --prefer of the controller."},
+		"a preference in use":      {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionPreferCluster, Status: "True"}), true, ""},
 	} {
 		var got []string
 		for _, each := range findingsOf("east", test.of, test.exported) {

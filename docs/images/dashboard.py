@@ -32,7 +32,7 @@ HEARD = noise(3, 1.2)
 SAMPLES = {
     "Members by state": [("fresh", "2"), ("stale", "0")],
     "Stale or gone": [("", "none")],
-    "All members silent": [("", "no")],
+    "All members unreachable": [("", "no")],
     "Leaders": [("", "1")],
     "Invalid credentials": [("", "0")],
     "MCS API served": [("", "v1beta1")],

@@ -158,7 +158,7 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		// Only the wiring imports the prober and the inventory: the core works without them.
-		for _, layer := range []string{"controller/canary", "controller/clusterprofile"} {
+		for _, layer := range []string{"controller/probe", "controller/clusterprofile"} {
 			if strings.HasPrefix(f.folder(), "controller/") && slices.Contains(f.imports, module+layer) {
 				t.Errorf("%s: imports %s, which is a layer", f.path, layer)
 			}

@@ -48,7 +48,7 @@ func TestReference(t *testing.T) {
 		{events, "Reach", list(`^reconciler\.Reason`)},
 		{events, "Ready", list(`^(merge|apply)\.[Rr]eason`)},
 		{events, "PreferCluster", list(`\.Reason(Hinted|Demoted|UnknownPreference)$`)},
-		{events, "Within", list(`\.Reason(Limited|InvalidBorder)$`)},
+		{events, "AllowedClusters", list(`\.Reason(Limited|InvalidAllowedClusters)$`)},
 		{events, "Weights", list(`\.Reason(InEffect|OtherShares|InvalidWeights)$`)},
 		{events, "Events", list(`\.Event`)},
 		{events, "Member states", list(`^liveness\.`)},

@@ -208,7 +208,7 @@ func (c *cluster) patch(t testing.TB, resource, namespace, name, text string, su
 
 // startControllers starts a replica of the controller in a pod on each node.
 func (c *cluster) startControllers(t testing.TB) {
-	c.offerCanaries(t)
+	c.offerTargets(t)
 	credential := c.writeCredential(t, system, "clusterset-controller")
 	for node := range c.nodes {
 		p := c.pod(t, podSpec{
@@ -216,7 +216,7 @@ func (c *cluster) startControllers(t testing.TB) {
 		})
 		spec := p.spec(c.bed.program("clusterset-controller"),
 			"--cluster-id="+c.Name(), "--kubeconfig="+credential,
-			"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
+			"--namespace="+system, fmt.Sprintf("--probe-address=:%d", probePort),
 			"--stale-after=20s") // the shortest allowed value
 		if c.bed.networks {
 			spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())

@@ -13,20 +13,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 )
 
-// canaryPort is the port on which the controller's pods answer probes.
-const canaryPort = 8081
+// probePort is the port on which the controller's pods answer probes.
+const probePort = 8081
 
-// offerCanaries creates the Service of the probe targets, as the chart does.
-func (c *cluster) offerCanaries(t testing.TB) {
+// offerTargets creates the Service of the probe targets, as the chart does.
+func (c *cluster) offerTargets(t testing.TB) {
 	const text = "{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: clusterset-dns}, spec: {%s" +
 		"selector: {app: clusterset-controller}, ports: [{name: %s, port: %d}]}}\n---\n"
-	objects := fmt.Sprintf(text, canary.Service, "clusterIP: None, ", canary.Port, canaryPort)
+	objects := fmt.Sprintf(text, probe.Service, "clusterIP: None, ", probe.Port, probePort)
 	if c.bed.networks {
-		objects += fmt.Sprintf(text, canary.ExposedService, "type: NodePort, externalTrafficPolicy: Local, ", canary.Port, canaryPort)
+		objects += fmt.Sprintf(text, probe.ExposedService, "type: NodePort, externalTrafficPolicy: Local, ", probe.Port, probePort)
 	}
 	c.apply(t, objects)
 }

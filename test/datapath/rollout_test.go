@@ -28,7 +28,7 @@ func TestRollouts(t *testing.T) {
 	t.Run("gateway", func(t *testing.T) { haproxy(t, b) })
 	t.Run("a version, cluster by cluster", func(t *testing.T) {
 		oneByOne(t, b, false, func(s service, leaves, _ *cluster, away bool) {
-			leaves.patchExport(t, s, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationSaturated,
+			leaves.patchExport(t, s, `{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationOverloaded,
 				map[bool]string{true: `"true"`, false: "null"}[away])
 		}, b.north, b.east)
 	})

@@ -42,7 +42,7 @@ func (c *cluster) start(ctx context.Context, folder string) {
 	credential = get(clusterset.WriteCredential(ctx, c, clusterset.Namespace, "clusterset-controller"))
 	probes := get(process.FreePort()).String()
 	c.pods = newPodNetwork(ctx, c, probes)
-	flags := []string{"--canary-address=" + probes, "--expose=NodePort"}
+	flags := []string{"--probe-address=" + probes, "--expose=NodePort"}
 	if c.Name() == "north" {
 		flags = append(flags, "--network=islands")
 	}
@@ -125,7 +125,7 @@ func (c *cluster) awaitPath(ctx context.Context, to *cluster) {
 		return lease.Annotations[memberstate.PathAnnotation] == string(liveness.Reachable), err
 	})
 	// A probe target that never answered does not count as cut.
-	to.poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
+	to.poll(ctx, "a probe of each target", func(context.Context) (bool, error) {
 		return to.pods.answered[0].Load() > 0 && to.pods.answered[1].Load() > 0, nil
 	})
 }

@@ -15,8 +15,8 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
@@ -48,7 +48,7 @@ func newPodNetwork(ctx context.Context, c *cluster, to string) *podNetwork {
 		return nil
 	}
 	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: %s}\nspec: {clusterIP: None, ports: [{name: %s, port: 8081}]}\n",
-		canary.Service, clusterset.Namespace, canary.Port)
+		probe.Service, clusterset.Namespace, probe.Port)
 	p := &podNetwork{to: to}
 	for i := range nodes {
 		listener := get(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0))))
@@ -60,7 +60,7 @@ metadata: {name: "%[1]s-%[2]d", namespace: %[3]s, labels: {%[4]s: %[1]s}}
 addressType: IPv4
 ports: [{name: %[5]s, port: %[6]d}]
 endpoints: [{addresses: [%[7]s], nodeName: node-%[2]d}]
-`, canary.Service, i, clusterset.Namespace, discoveryv1.LabelServiceName, canary.Port, listener.Addr().(*net.TCPAddr).Port, address)
+`, probe.Service, i, clusterset.Namespace, discoveryv1.LabelServiceName, probe.Port, listener.Addr().(*net.TCPAddr).Port, address)
 	}
 	p.carry()
 	must(clusterset.Apply(ctx, c, []byte(manifest)))

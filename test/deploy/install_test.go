@@ -76,7 +76,7 @@ func TestServerTakesAllValues(t *testing.T) {
 		"coredns.updateStrategy.type=Recreate,"+
 		"coredns.service.type=LoadBalancer,coredns.service.loadBalancerClass=example.org/internal,"+
 		"networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b,"+
-		"networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
+		"networkPolicy.probesFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
 		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
 		"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}")
 	// The address must be in the cluster's range.

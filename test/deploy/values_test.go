@@ -42,7 +42,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"networkPolicy.apiServerPorts={https}": "apiServerPorts",
 		// The templates refuse these, and name the value to set.
 		"image.registry=a":                          "clusterId is required: set the id of this cluster",
-		"clusterId=east,networkPolicy.enabled=true": "networkPolicy.canaryFrom is required",
+		"clusterId=east,networkPolicy.enabled=true": "networkPolicy.probesFrom is required",
 	} {
 		output, err := try(t.Context(), t, "", helm(t), "template", "x", chart, "--set", set)
 		if err == nil {
@@ -57,7 +57,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 // digest is the digest of an image, and policy has the values that NetworkPolicies need.
 const (
 	digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	policy = "networkPolicy.enabled=true,networkPolicy.canaryFrom[0].ipBlock.cidr=10.2.0.0/16"
+	policy = "networkPolicy.enabled=true,networkPolicy.probesFrom[0].ipBlock.cidr=10.2.0.0/16"
 )
 
 // TestWhatValuesDo renders the chart with values, and checks their effect. TestManifestsAreCurrent covers the defaults.
@@ -138,20 +138,20 @@ func TestWhatValuesDo(t *testing.T) {
 		},
 		{"coredns.enabled=true", "", "kind: NetworkPolicy"},
 		{"metrics.port=9090", "--bind-address=:9090", "8080"},
-		{"canary.enabled=false", "", "canary"},
+		{"probes.enabled=false", "", "probe"},
 		{"controller.expose=NodePort", "  type: NodePort\n  externalTrafficPolicy: Local\n  selector:\n", "    resources: [pods]\n    verbs: [get]\n"},
-		{"controller.expose=Gateway", "clusterset-canary-exposed\n", "externalTrafficPolicy"},
+		{"controller.expose=Gateway", "clusterset-probe-exposed\n", "externalTrafficPolicy"},
 		{"controller.readPods=true", "    resources: [pods]\n    verbs: [get]\n", "resources: [pods, "},
-		{"canary.port=9000", "--canary-address=:9000\n", "8081"},
-		{"controller.replicas=1", "--canary-address=:8081\n", "preStop"},
+		{"probes.port=9000", "--probe-address=:9000\n", "8081"},
+		{"controller.replicas=1", "--probe-address=:8081\n", "preStop"},
 		{"controller.leaderElect=false,controller.replicas=1", "  strategy:\n    type: Recreate\n", "preStop"},
-		{policy, "    - from:\n        - ipBlock:\n            cidr: 10.2.0.0/16\n      ports:\n        - {port: canary, protocol: TCP}\n", "port: metrics, p"},
+		{policy, "    - from:\n        - ipBlock:\n            cidr: 10.2.0.0/16\n      ports:\n        - {port: probe, protocol: TCP}\n", "port: metrics, p"},
 		{
 			policy + ",networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b",
 			"              a: b\n      ports:\n        - {port: metrics, protocol: TCP}\n", "",
 		},
-		{"networkPolicy.enabled=true,canary.enabled=false", "        - {port: health, protocol: TCP}\n", "canary"},
-		{policy + ",canary.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
+		{"networkPolicy.enabled=true,probes.enabled=false", "        - {port: health, protocol: TCP}\n", "probe"},
+		{policy + ",probes.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
 		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
 		{"coredns.enabled=true,clusterId=east", "  Corefile: |\n    (multicluster-options) {\n        cluster east\n    }\n    clusterset.local:53 {\n", ""},
 		{"coredns.enabled=true,coredns.readGKEImports=true", "  - apiGroups: [net.gke.io]\n", ""},

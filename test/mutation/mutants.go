@@ -37,7 +37,7 @@ var reading = []mutant{
 		"a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
 		`return published, s.synced && `, `return published, `),
 	at("controller/reconciler/input.go", "what a member that was not read yet exported before is removed",
-		`verdict.Keep = verdict.Keep || !complete`, `_ = complete`, "TestScenarios/a_border_is_lifted"),
+		`verdict.Keep = verdict.Keep || !complete`, `_ = complete`, "TestScenarios/allowed_clusters_are_lifted"),
 	at("controller/export/slices.go",
 		"a member that was restored from an old backup, or is another cluster, takes its exports away at once",
 		`if from.Keep {`, `if false {`, "TestScenarios/most_exports_are_lost"),

@@ -11,7 +11,7 @@ var scoping = []mutant{
 		`!decoded.clusters.Selects(r.from.Reader, r.from.Reader)`, `false`),
 	at("controller/export/service.go", "an export whose choice of clusters is misplaced is for all clusters",
 		`_, misplaced := elsewhere[AnnotationClusters]; misplaced {`, `_ = elsewhere; false {`),
-	at("controller/export/service.go", "a misplaced border has no effect, and nothing says so",
+	at("controller/export/service.go", "a misplaced annotation allowed-clusters has no effect, and nothing says so",
 		`found.add(ReasonMisplacedKey,`, `new(problems).add(ReasonMisplacedKey,`),
 	at("controller/scope/selector.go", "ids separated by commas select no cluster, and nothing says so",
 		`if isList(part) {`, `if part == "" {`),

@@ -13,7 +13,7 @@ var trusting = []mutant{
 	at("controller/limits/store.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
 		`	is.least = copies
 `, ``, "TestScenarios/a_member_breaks_what"),
-	at("controller/canary/canary.go", "a member without ranges has every reader connect to addresses of its choice",
+	at("controller/probe/probe.go", "a member without ranges has every reader connect to addresses of its choice",
 		`if slices.ContainsFunc(ranges`, `if len(ranges) == 0 || slices.ContainsFunc(ranges`),
 	at("controller/member/poll.go", "an inventory that cannot be read removes all its members",
 		`case r.listed:
@@ -50,21 +50,21 @@ var probing = []mutant{
 		`case member.Path == Unreachable:`, `case member.Path == Unreachable && limits.StaleAfter == 0:`),
 	at("controller/liveness/path.go", "a cluster that loses a node is demoted",
 		`most := 2*cut > len(m.Witnesses)`, `most := cut > 0`),
-	at("controller/liveness/path.go", "any pod that keeps a prober target busy demotes its cluster in all others",
+	at("controller/liveness/path.go", "any pod that keeps a probe target busy demotes its cluster in all others",
 		`		w.answers, w.unanswered = 0, 0
 `, `		w.answers = 0
 		w.unanswered++
 		w.Fails = w.Fails || w.unanswered >= 30
 `),
-	at("controller/canary/serve.go", "any pod that opens connections keeps a prober target from answering",
+	at("controller/probe/serve.go", "any pod that opens connections keeps a probe target from answering",
 		` || s.of[source] >= perSource`, ``),
-	at("controller/canary/prober.go", "any program at an address pretends that it is a prober target of a member",
+	at("controller/probe/prober.go", "any program at an address pretends that it is a probe target of a member",
 		`!hmac.Equal(answer, answerOf(t.Cluster, t.Key, asked))`, `!hmac.Equal(answer[:24], answerOf(t.Cluster, t.Key, asked)[:24])`),
-	at("controller/canary/canary.go", "a cut of the pod network of a cluster with one node is noticed after 30 s",
+	at("controller/probe/probe.go", "a cut of the pod network of a cluster with one node is noticed after 30 s",
 		`if len(nodes) == 1 {`, `if len(nodes) == 0 {`),
-	at("controller/canary/prober.go", "traffic leaves a member that is cut off after more than 5 s",
+	at("controller/probe/prober.go", "traffic leaves a member that is cut off after more than 5 s",
 		`interval = 750 * time.Millisecond`, `interval = 1500 * time.Millisecond`),
-	at("controller/canary/prober.go", "a controller that starves demotes others",
+	at("controller/probe/prober.go", "a controller that starves demotes others",
 		`		outcome = liveness.Impaired
 `, `		_ = liveness.Impaired
 `),

@@ -10,7 +10,7 @@ var merging = []mutant{
 		`!c.before(of, served{slice.AddressType, target.Protocol, target.Number})`, `len(c) == 0`),
 	at("controller/merge/demote.go", "a tier demotes itself",
 		`return covered && lowest < of`, `return covered && lowest <= of`),
-	at("controller/merge/demote.go", "endpoints outside of a border are used",
+	at("controller/merge/demote.go", "endpoints outside of the allowed clusters are used",
 		`export.Conditions(false, level != Unused, level != Unused)`, `export.Conditions(false, true, true)`),
 	at("controller/merge/derived.go", "an import that its author gave an IP, or that is adopted, gets another one",
 		`if imported := observed.ServiceImport; imported != nil {`,
@@ -81,7 +81,7 @@ var writing = []mutant{
 		`	if imported := result.ServiceImport; false && waitsForIP(observed, imported) {`),
 	at("controller/export/slices.go", "a finalizer of somebody else keeps a withdrawn export alive everywhere",
 		`if IsManaged(slice) && slice.DeletionTimestamp == nil {`, `if IsManaged(slice) {`, "TestScenarios/a_published_slice_is_held"),
-	at("controller/merge/demote.go", "a border that is lifted while a member is silent leaves nothing of it",
+	at("controller/merge/demote.go", "allowed clusters that are lifted while a member is silent leave nothing of it",
 		`		endpoints[i].Conditions = export`, `		if level == Unused {
 			return nil, nil
 		}

@@ -46,7 +46,7 @@ func fault(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 			exportAll(c)
 		}
 		for _, p := range s.Pairs() {
-			s.Judged(p, "Heard")
+			s.Judged(p, "Alive")
 		}
 		s.Expect(healthy)
 		run(s, s.Cluster("east"), s.Cluster("west"), s.Cluster("north"))
@@ -60,7 +60,7 @@ func drains(s *Set, east, west, north *Cluster) {
 	p, other := Pair{east, west}, Pair{east, north}
 	s.Annotate(p, memberstate.AnnotationDrain, "true")
 	s.Except(east, westDemoted, healthy)
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	// A drained member is not stale: its changes are applied.
 	west.SetEndpoints("lone", "10.65.0.9")
 	changed := []string{"lone", "west/10.65.0.9 -> 10.65.0.9"}
@@ -101,7 +101,7 @@ func (s *Set) restore(pairs ...Pair) {
 func (s *Set) silence(pairs ...Pair) {
 	s.cut(pairs...)
 	for _, p := range pairs {
-		s.Judged(p, "Silent")
+		s.Judged(p, "NoHeartbeat")
 	}
 }
 
@@ -109,6 +109,6 @@ func (s *Set) silence(pairs ...Pair) {
 func (s *Set) hear(pairs ...Pair) {
 	s.restore(pairs...)
 	for _, p := range pairs {
-		s.Judged(p, "Heard")
+		s.Judged(p, "Alive")
 	}
 }

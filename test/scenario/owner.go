@@ -200,7 +200,7 @@ func heldSlice(s *Set, east, west *Cluster) {
 	s.Expect(web(gone), east)
 	s.cut(p)
 	east.Restart()
-	s.Judged(p, "Silent")
+	s.Judged(p, "NoHeartbeat")
 	s.Holds(15*time.Second, web(gone), east)
 	s.hear(p)
 	hold("null")

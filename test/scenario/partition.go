@@ -17,7 +17,7 @@ func cutOff(s *Set, east, west, north *Cluster) {
 	s.cut(ways...)
 	s.Holds(20*time.Second, healthy)
 	home := healthy.With("web", "north/10.66.0.1~ west/10.65.0.1 -> VIP", "db", "north/10.66.0.3~ west/10.65.0.3 -> 10.65.0.3")
-	s.Judged(Pair{west, east}, "Silent")
+	s.Judged(Pair{west, east}, "NoHeartbeat")
 	s.Except(west, home, westDemoted)
 	north.SetEndpoints("db", "10.66.0.9")
 	west.SetEndpoints("solo", "10.65.0.9")
@@ -58,19 +58,19 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	p, other := Pair{east, west}, Pair{east, north}
 	east.Options.GoneAfter = 2 * time.Minute
 	east.Restart()
-	s.Judged(p, "Heard")
-	s.Judged(other, "Heard")
+	s.Judged(p, "Alive")
+	s.Judged(other, "Alive")
 	s.silence(p, other) // after the first, by as much as their heartbeats are apart
 	s.Expect(healthy)
 	s.Holds(4*time.Minute, healthy, east)
 	s.LeaseSays(p, "stale")
-	east.ExpectMetric(1, "clusterset_controller_all_members_silent")
+	east.ExpectMetric(1, "clusterset_controller_all_members_unreachable")
 	east.Restart()
 	s.Holds(time.Minute, healthy, east)
-	s.Judged(p, "Silent")
+	s.Judged(p, "NoHeartbeat")
 
 	s.hear(other)
-	s.Judged(p, "Silent")
+	s.Judged(p, "NoHeartbeat")
 	s.Except(east, westDemoted, healthy)
 	s.hear(p)
 	s.Expect(healthy)
@@ -91,8 +91,8 @@ func flaps(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	// A member whose first heartbeat is late counts as failed.
 	east.Restart()
-	s.Judged(p, "Heard")
-	s.Judged(Pair{east, north}, "Heard")
+	s.Judged(p, "Alive")
+	s.Judged(Pair{east, north}, "Alive")
 	fail := func(reasons ...string) {
 		for _, reason := range reasons {
 			s.silence(p)
@@ -101,14 +101,14 @@ func flaps(s *Set, east, west, north *Cluster) {
 			s.Judged(p, reason)
 		}
 	}
-	fail("Heard", "Heard", "Flapping")
+	fail("Alive", "Alive", "Flapping")
 	s.Holds(40*time.Second, westDemoted, east)
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	s.Expect(healthy)
 	fail("Flapping")
 	s.LeaseSays(p, "stale")
 	east.Restart()
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	s.Expect(healthy)
 }
 
@@ -124,15 +124,15 @@ func wrongClocks(s *Set, east, west, north *Cluster) {
 			jump = -jump
 		}
 		for _, each := range s.Pairs() {
-			s.Judged(each, "Heard")
+			s.Judged(each, "Alive")
 		}
 		s.Expect(healthy)
 		s.cut(p)
 		s.Holds(20*time.Second, healthy, east)
 		s.Except(east, westDemoted, healthy)
 		east.Restart()
-		s.Judged(Pair{east, north}, "Heard")
-		s.Judged(p, "Silent")
+		s.Judged(Pair{east, north}, "Alive")
+		s.Judged(p, "NoHeartbeat")
 		s.Except(east, westDemoted, healthy)
 		s.hear(p)
 		s.Expect(healthy)
@@ -157,7 +157,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		defer heal() // later scenarios may reuse the clusters
 		begin(s)
 		s.Holds(18*time.Second, healthy, east)
-		s.Judged(p, "Silent")
+		s.Judged(p, "NoHeartbeat")
 		s.LeaseSays(p, "stale")
 		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberStale)
 		s.Expect(westDemoted, east)
@@ -173,7 +173,7 @@ func Silence(begin, heal func(*Set)) Scenario {
 		north.SetEndpoints("db", "10.66.0.9")
 		s.Expect(westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"), east)
 		heal()
-		s.Judged(p, "Heard")
+		s.Judged(p, "Alive")
 		s.LeaseSays(p, "fresh")
 		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberRecovered)
 		west.SetEndpoints("solo", "10.65.0.9")

@@ -153,7 +153,7 @@ func refusedContributions(s *Set) {
 	east.Restart()
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 	s.Annotate(p, scope.AcceptAnnotation, "other, "+s.namespace+"/d?")
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
 
 	// Contributions of an unreachable member end, too, and do not come back after a restart.
@@ -213,7 +213,7 @@ func otherSet(s *Set, east, west *Cluster) {
 	s.Judged(p, "OtherClusterSet")
 	s.Holds(15*time.Second, View{"web": gone, "db": gone}, east)
 	east.Describe(name, "green")
-	s.Judged(p, "Heard")
-	s.Judged(back, "Heard")
+	s.Judged(p, "Alive")
+	s.Judged(back, "Alive")
 	s.Expect(View{"web": ofWest, "db": "west/10.65.0.20 -> 10.65.0.20"})
 }

@@ -86,13 +86,13 @@ func traffic(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 }
 
-// border: endpoints outside of the allowed clusters are never used or answered, whatever happens inside.
-func border(s *Set, east, west, north *Cluster) {
+// allowedClusters: endpoints outside of the allowed clusters are never used or answered, whatever happens inside.
+func allowedClusters(s *Set, east, west, north *Cluster) {
 	for c, is := range map[*Cluster]string{east: "eu", north: "eu", west: "us"} {
 		c.Describe("region", is)
 	}
 	for _, service := range []string{"web", "db", "lone"} {
-		s.Ask(service, export.AnnotationWithin, "same(region)")
+		s.Ask(service, export.AnnotationAllowedClusters, "same(region)")
 	}
 	ofNorth := healthy.With("web", "north/10.66.0.1 west/10.65.0.1- -> VIP", "db", "north/10.66.0.3 west/10.65.0.3- -> 10.66.0.3",
 		"lone", "west/10.65.0.4- -> NXDOMAIN")
@@ -105,8 +105,8 @@ func border(s *Set, east, west, north *Cluster) {
 	east.Restart()
 	s.Holds(10*time.Second, empty, east)
 	exportAll(north) // without settings: west's exports are older
-	s.Ask("web", export.AnnotationWithin, "same(region)")
-	s.Ask("db", export.AnnotationWithin, "same(region)")
+	s.Ask("web", export.AnnotationAllowedClusters, "same(region)")
+	s.Ask("db", export.AnnotationAllowedClusters, "same(region)")
 	s.Except(west, ofWest, ofNorth)
 
 	// A stale member inside is used, and nothing outside, even by a controller that starts in the meantime and knows the regions.
@@ -128,7 +128,7 @@ func border(s *Set, east, west, north *Cluster) {
 	s.Except(north, ofNorth, ofWest)
 
 	// If the value is invalid, only the local cluster is allowed.
-	s.Ask("web", export.AnnotationWithin, "one two")
+	s.Ask("web", export.AnnotationAllowedClusters, "one two")
 	s.Expect(ofWest.With("web", "north/10.66.0.1- west/10.65.0.1- -> VIP"), east)
 	for _, service := range []string{"web", "db", "lone"} {
 		s.Ask(service, "", "")
@@ -136,9 +136,9 @@ func border(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// borderLifted: while allowed clusters exclude a member, its copies stay. If the restriction is removed while the
+// allowedClustersLifted: while allowed clusters exclude a member, its copies stay. If the restriction is removed while the
 // member is stale or quarantined, its endpoints are used again, even by a new controller.
-func borderLifted(s *Set, east, west *Cluster) {
+func allowedClustersLifted(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	east.Export("web:") // the older export, which decides
 	s.Pass(2 * time.Second)
@@ -155,12 +155,12 @@ func borderLifted(s *Set, east, west *Cluster) {
 		},
 	} {
 		west.Export("web:10.65.0.10")
-		s.Ask("web", export.AnnotationWithin, "local")
+		s.Ask("web", export.AnnotationAllowedClusters, "local")
 		s.Except(east, web("west/10.65.0.10- -> VIP"), web(ofWest))
 		s.Quiet()
 		lose()
 		s.Holds(15*time.Second, web("west/10.65.0.10- -> VIP"), east)
-		s.Ask("web", export.AnnotationWithin, "*")
+		s.Ask("web", export.AnnotationAllowedClusters, "*")
 		s.ExpectShares("web", Shares{"west": 1}, east)
 		s.restore(p)
 		s.Quiet()

@@ -36,7 +36,7 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 	// The value to confirm is a time at the end of the message. The newest Event has the greatest one.
 	_, token, _ := strings.Cut(east.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined), " of this Secret is ")
 	s.Annotate(p, memberstate.AnnotationConfirm, token)
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	s.Expect(left)
 }
 
@@ -83,11 +83,11 @@ func rebuilt(s *Set) {
 	s.Annotate(p, memberstate.AnnotationConfirm, "something else")
 	s.Holds(15*time.Second, westDemoted, east, north)
 	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(again))
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	after := westGone.With("solo", "west/10.65.9.2 -> VIP")
 	s.Expect(after, east)
 	s.Holds(time.Minute, westDemoted, north) // north's administrator did not confirm
-	s.Judged(other, "Heard")
+	s.Judged(other, "Alive")
 	s.Expect(after, north)
 
 	s.restore(p, other)
@@ -95,7 +95,7 @@ func rebuilt(s *Set) {
 	s.Holds(15*time.Second, after, east, north)
 	for _, each := range []Pair{p, other} {
 		s.Annotate(each, memberstate.AnnotationConfirm, s.uid(west))
-		s.Judged(each, "Heard")
+		s.Judged(each, "Alive")
 	}
 	s.Expect(healthy, east, west, north)
 }
@@ -140,11 +140,11 @@ func leases(s *Set, east, west, _ *Cluster) {
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("thief"), &metav1.MicroTime{Time: time.Unix(0, 0)}
 	})
 	s.Judged(p, "ClusterIDMismatch")
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 	s.Expect(healthy)
 	west.DeleteLease(member.HeartbeatLease)
 	s.Holds(24*time.Second, healthy)
-	s.Judged(p, "Heard")
+	s.Judged(p, "Alive")
 }
 
 // leaderLease: the leader Lease gets another holder. The leader stops, and leads again when the Lease is free.

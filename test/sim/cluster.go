@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
@@ -88,12 +88,12 @@ func (c *Cluster) Kubeconfig(reader string) []byte {
 	return text
 }
 
-// Canary makes a replica serve as a probe target at an address of the network, and probe the targets of other clusters.
-func (c *Cluster) Canary(address string) func(*controller.Options) {
+// Target makes a replica serve as a probe target at an address of the network, and probe the targets of other clusters.
+func (c *Cluster) Target(address string) func(*controller.Options) {
 	return func(options *controller.Options) {
 		listener, err := c.network.Listen(address)
 		c.Must(err)
-		options.Canary = listener
+		options.Probes = listener
 	}
 }
 
@@ -133,16 +133,16 @@ func (c *Cluster) Must(err error) {
 	}
 }
 
-// OfferCanaries sets the probe targets of the cluster, as the EndpointSlice controller does.
-func (c *Cluster) OfferCanaries(canaries ...string) {
+// OfferTargets sets the probe targets of the cluster, as the EndpointSlice controller does.
+func (c *Cluster) OfferTargets(targets ...string) {
 	c.t.Helper()
 	var endpoints []string
-	for _, each := range canaries {
+	for _, each := range targets {
 		endpoints = append(endpoints, fmt.Sprintf("{addresses: [%q], conditions: {ready: true, serving: true}}", each))
 	}
 	c.Put(fmt.Sprintf(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4,
-  metadata: {namespace: %s, name: canaries, labels: {%s: %s}}, ports: [{name: %s, port: 8081, protocol: TCP}], endpoints: [%s]}`,
-		member.DefaultNamespace, export.LabelKubernetesService, canary.Service, canary.Port, strings.Join(endpoints, ", ")))
+  metadata: {namespace: %s, name: targets, labels: {%s: %s}}, ports: [{name: %s, port: 8081, protocol: TCP}], endpoints: [%s]}`,
+		member.DefaultNamespace, export.LabelKubernetesService, probe.Service, probe.Port, strings.Join(endpoints, ", ")))
 }
 
 // StopAPI kills the API server: connections are reset, and new ones are refused.

@@ -24,8 +24,8 @@ type paths struct {
 	replicas map[string]*scenario.Controller // by address
 }
 
-// canariesOf returns the addresses of the probe targets of a cluster.
-func canariesOf(cluster string) []string {
+// targetsOf returns the addresses of the probe targets of a cluster.
+func targetsOf(cluster string) []string {
 	number := slices.Index([]string{"east", "west", "north", "south", "c1"}, cluster)
 	return []string{fmt.Sprintf("10.6%d.9.1", 4+number), fmt.Sprintf("10.6%d.9.2", 4+number)}
 }
@@ -37,10 +37,10 @@ func onPaths(t *testing.T, names []string, run func(p *paths)) {
 		p := &paths{t, set, map[string]*scenario.Controller{}}
 		for i, c := range set.Clusters() {
 			c.Stop()
-			for _, address := range canariesOf(c.Name) {
+			for _, address := range targetsOf(c.Name) {
 				p.start(c, address)
 			}
-			c.OfferCanaries(canariesOf(c.Name)...)
+			c.OfferTargets(targetsOf(c.Name)...)
 			c.Export(fmt.Sprintf("web:10.6%d.0.1", 4+i))
 		}
 		sim.Wait(time.Minute)
@@ -60,7 +60,7 @@ func onPaths(t *testing.T, names []string, run func(p *paths)) {
 
 // start starts a replica in the pod with this address.
 func (p *paths) start(c *sim.Cluster, address string) {
-	p.replicas[address] = c.StartReplica(replica(address), c.Canary(address))
+	p.replicas[address] = c.StartReplica(replica(address), c.Target(address))
 	sim.Wait(time.Second) // so that the first replica leads
 }
 
@@ -74,19 +74,19 @@ func (p *paths) path(reader *sim.Cluster, source string) string {
 }
 
 // change changes the way from each pod of a cluster to each of the probe targets.
-func (p *paths) change(from string, canaries []string, change func(from, canary string)) {
-	for _, each := range canaries {
+func (p *paths) change(from string, targets []string, change func(from, target string)) {
+	for _, each := range targets {
 		change(from, each)
 	}
 }
 
 // cut cuts a direction between the pods of two clusters.
 func (p *paths) cut(from, to string, direction network.Direction) {
-	p.change(from, canariesOf(to), func(from, canary string) { p.Network.Cut(from, canary, direction) })
+	p.change(from, targetsOf(to), func(from, target string) { p.Network.Cut(from, target, direction) })
 }
 
 // restore undoes cut and the other faults.
-func (p *paths) restore(from, to string) { p.change(from, canariesOf(to), p.Network.Restore) }
+func (p *paths) restore(from, to string) { p.change(from, targetsOf(to), p.Network.Restore) }
 
 // The states of a demoted member, and of a member that is not demoted.
 const stale, fresh = "stale", "fresh"
@@ -160,17 +160,17 @@ func TestPathIsCut(t *testing.T) {
 }
 
 // TestPathIsWhole: late or lost probes do not demote a cluster. TestPaths of controller/liveness and TestOutcome of
-// controller/canary have an unreachable pod, and controllers that starve, are busy or restart.
+// controller/probe have an unreachable pod, and controllers that starve, are busy or restart.
 func TestPathIsWhole(t *testing.T) {
-	for name, disturb := range map[string]func(n *network.Network, from, canary string){
-		"probes are late": func(n *network.Network, from, canary string) {
-			n.Delay(from, canary, 200*time.Millisecond, 300*time.Millisecond)
+	for name, disturb := range map[string]func(n *network.Network, from, target string){
+		"probes are late": func(n *network.Network, from, target string) {
+			n.Delay(from, target, 200*time.Millisecond, 300*time.Millisecond)
 		},
-		"a fifth is lost": func(n *network.Network, from, canary string) { n.Lose(from, canary, 0.2) },
+		"a fifth is lost": func(n *network.Network, from, target string) { n.Lose(from, target, 0.2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onPaths(t, three, func(p *paths) {
-				p.change("east", canariesOf("west"), func(from, canary string) { disturb(p.Network, from, canary) })
+				p.change("east", targetsOf("west"), func(from, target string) { disturb(p.Network, from, target) })
 				p.never("east", "west", stale, 10*time.Minute)
 			})
 		})
@@ -181,7 +181,7 @@ func TestPathIsWhole(t *testing.T) {
 // the state that the previous leader published.
 func TestPathAndLeaders(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
-		west, old := p.Cluster("west"), canariesOf("west")
+		west, old := p.Cluster("west"), targetsOf("west")
 		p.replicas[old[0]].Kill()
 		p.never("east", "west", stale, time.Minute)
 		p.start(west, old[0])
@@ -192,7 +192,7 @@ func TestPathAndLeaders(t *testing.T) {
 		for round := range 4 {
 			next := fmt.Sprintf("10.65.9.%d", 10+round)
 			p.start(west, next)
-			west.OfferCanaries(now[1], next)
+			west.OfferTargets(now[1], next)
 			p.never("east", "west", stale, 10*time.Second)
 			p.replicas[now[0]].Stop()
 			now = []string{now[1], next}
@@ -200,15 +200,15 @@ func TestPathAndLeaders(t *testing.T) {
 		}
 		p.never("east", "west", stale, time.Minute)
 
-		east := canariesOf("east")
-		for _, canary := range now {
-			p.Network.Cut("east", canary, network.Both)
+		east := targetsOf("east")
+		for _, target := range now {
+			p.Network.Cut("east", target, network.Both)
 		}
 		p.until("east", "west", stale, 5*time.Second)
 		p.replicas[east[0]].Stop()
 		p.never("east", "west", fresh, time.Minute)
-		for _, canary := range now {
-			p.Network.Restore("east", canary)
+		for _, target := range now {
+			p.Network.Restore("east", target)
 		}
 		p.until("east", "west", fresh, 5*time.Second)
 	})
@@ -279,27 +279,27 @@ func inUse(c *sim.Cluster) string {
 	return strings.Join(ready, " ")
 }
 
-// TestNoCanary: a member without probe targets is not probed, and the results of earlier probes are discarded.
-func TestNoCanary(t *testing.T) {
+// TestNoTarget: a member without probe targets is not probed, and the results of earlier probes are discarded.
+func TestNoTarget(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
 		p.cut("east", "west", network.Both)
 		p.until("east", "west", stale, 5*time.Second)
 		// All replicas are unready for a moment.
-		p.Cluster("west").OfferCanaries()
+		p.Cluster("west").OfferTargets()
 		p.never("east", "west", fresh, 4*liveness.HeartbeatInterval)
-		p.Cluster("west").OfferCanaries(canariesOf("west")...)
+		p.Cluster("west").OfferTargets(targetsOf("west")...)
 		p.never("east", "west", fresh, time.Minute)
-		p.Cluster("west").OfferCanaries()
+		p.Cluster("west").OfferTargets()
 		p.until("east", "west", fresh, 30*time.Second+2*liveness.HeartbeatInterval)
 		if got := p.path(p.Cluster("east"), "west"); got != "" {
 			t.Errorf("the path is %q", got)
 		}
 		p.never("east", "west", stale, 2*controller.DefaultStaleAfter)
 		// Now west runs a controller without probes.
-		for _, address := range canariesOf("west") {
+		for _, address := range targetsOf("west") {
 			p.replicas[address].Stop()
 		}
-		p.Cluster("west").OfferCanaries(canariesOf("west")...)
+		p.Cluster("west").OfferTargets(targetsOf("west")...)
 		p.Cluster("west").Start()
 		p.never("east", "west", stale, 2*controller.DefaultStaleAfter)
 		if got := p.path(p.Cluster("west"), "east"); got != "" {

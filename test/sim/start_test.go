@@ -75,7 +75,7 @@ func TestUnknownProperties(t *testing.T) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		for i, c := range set.Clusters() {
 			c.Serve([]string{"web:10.64.0.1", "web:10.65.0.1"}[i])
-			c.PutExport("web", fmt.Sprintf("{exportedAnnotations: {%q: region!=us}}", export.AnnotationWithin))
+			c.PutExport("web", fmt.Sprintf("{exportedAnnotations: {%q: region!=us}}", export.AnnotationAllowedClusters))
 		}
 		inside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
 		outside := map[string]string{"web": "east/10.64.0.1 west/10.65.0.1- -> VIP"}

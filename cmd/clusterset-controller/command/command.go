@@ -33,7 +33,7 @@ type flags struct {
 	kubeconfig    string
 	bindAddress   string
 	healthAddress string
-	canaryAddress string
+	probeAddress  string
 	loggingFormat string
 }
 
@@ -102,7 +102,7 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 		"`address` of /metrics and, for forwarded connections, /statusz and /explainz; empty means none")
 	set.StringVar(&f.healthAddress, "health-address", "",
 		"`address` of /healthz and /readyz; empty serves them at --bind-address")
-	set.StringVar(&f.canaryAddress, "canary-address", "",
+	set.StringVar(&f.probeAddress, "probe-address", "",
 		"`address` that other clusters probe to test the path to pods of this cluster; empty disables probes in both directions")
 	set.StringVar(&f.loggingFormat, "logging-format", "text",
 		"`format` of the log: text or json")

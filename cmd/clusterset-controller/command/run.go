@@ -53,7 +53,7 @@ func (f *flags) run(ctx context.Context) error {
 	}{
 		{"--bind-address", f.bindAddress, "Serving metrics", &f.Listener},
 		{"--health-address", f.healthAddress, "Serving health", &f.Health},
-		{"--canary-address", f.canaryAddress, "Answering probes", &f.Canary},
+		{"--probe-address", f.probeAddress, "Answering probes", &f.Probes},
 	} {
 		if each.address == "" {
 			continue

@@ -75,8 +75,8 @@ func (s Status) Text(out io.Writer, wide bool) error {
 			how += ",drained"
 		}
 		seen, ends := "not yet", "no expiry"
-		if !m.Heard.IsZero() {
-			seen = age(m.Heard, s.Now)
+		if !m.LastHeartbeat.IsZero() {
+			seen = age(m.LastHeartbeat, s.Now)
 		}
 		switch {
 		case m.Expires.IsZero():
@@ -157,7 +157,7 @@ func (s Status) pending(all []Status) string {
 		switch {
 		case m.State != "fresh":
 			return fmt.Sprintf("member %s is %s (%s)", m.Cluster, m.State, m.Reason)
-		case !m.Synced, m.Heard.IsZero():
+		case !m.Synced, m.LastHeartbeat.IsZero():
 			return fmt.Sprintf("member %s has not been read or heard yet", m.Cluster)
 		}
 	}

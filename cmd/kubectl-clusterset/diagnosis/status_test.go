@@ -44,17 +44,17 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func ready() Status {
 	return Status{Context: "e", Cluster: &state.Cluster{
 		Cluster: "east", Now: now, MCSVersion: "v1beta1",
-		Members: []state.Member{{Cluster: "west", State: "fresh", Path: "reachable", Synced: true, Heard: now.Add(-time.Second)}},
+		Members: []state.Member{{Cluster: "west", State: "fresh", Path: "reachable", Synced: true, LastHeartbeat: now.Add(-time.Second)}},
 		Imports: []state.Import{{Namespace: "shop", Name: "web", Reason: "Ready"}, {Namespace: "old", Name: "db", Reason: state.Foreign}},
 	}}
 }
 
 func TestPending(t *testing.T) {
 	for want, change := range map[string]func(*Status){
-		"":                                     func(*Status) {},
-		"e: it does not know this question":    func(s *Status) { s.Cluster, s.Unknown = nil, "it does not know this question" },
-		"e: the heartbeat has stopped: writes": func(s *Status) { s.HeartbeatStopped = "writes" },
-		"e: member west is stale (Silent)":     func(s *Status) { s.Members[0].State, s.Members[0].Reason = "stale", "Silent" },
+		"":                                      func(*Status) {},
+		"e: it does not know this question":     func(s *Status) { s.Cluster, s.Unknown = nil, "it does not know this question" },
+		"e: the heartbeat has stopped: writes":  func(s *Status) { s.HeartbeatStopped = "writes" },
+		"e: member west is stale (NoHeartbeat)": func(s *Status) { s.Members[0].State, s.Members[0].Reason = "stale", "NoHeartbeat" },
 		"e: member west has not been read or heard yet": func(s *Status) { s.Members[0].Synced = false },
 		"e: 2 services are being reconciled":            func(s *Status) { s.Queue = 2 },
 		"e: import shop/web is not ready (Pending): no IP yet": func(s *Status) {

@@ -88,9 +88,9 @@ var weighings = []struct {
 
 // A placed is the configuration of the service in a cluster.
 type placed struct {
-	weights   int // index in weighings, the same in all clusters
-	saturated bool
-	endpoints []oracle.Endpoint
+	weights    int // index in weighings, the same in all clusters
+	overloaded bool
+	endpoints  []oracle.Endpoint
 }
 
 // ready returns the number of ready endpoints.
@@ -115,7 +115,7 @@ func (c *cluster) reweigh(random *rand.Rand) {
 		}
 		return
 	case 1:
-		c.placed.saturated = random.IntN(2) == 0
+		c.placed.overloaded = random.IntN(2) == 0
 	default:
 		c.placed.drawEndpoints(random, c.load.Number)
 	}
@@ -163,12 +163,12 @@ func (c *cluster) writePlaced() {
 			tiers = append(tiers, strings.Join(tier, "; "))
 		}
 		service.Annotations[export.AnnotationPrefer] = strings.Join(tiers, " > ")
-		service.Annotations[export.AnnotationWithin] = strings.Join(limits.inside, "; ")
+		service.Annotations[export.AnnotationAllowedClusters] = strings.Join(limits.inside, "; ")
 		annotations[export.AnnotationClusters] = strings.Join(limits.chosen, "; ")
 	}
 	maps.DeleteFunc(service.Annotations, func(_, text string) bool { return text == "" })
-	if c.placed.saturated {
-		annotations[export.AnnotationSaturated] = "true"
+	if c.placed.overloaded {
+		annotations[export.AnnotationOverloaded] = "true"
 	}
 	for _, each := range oracle.Writes(oracle.Service{Name: placedName}, service, sim.Namespace) {
 		if exported, ok := each.Object.(*v1beta1.ServiceExport); ok {
@@ -284,7 +284,7 @@ func inUse(reader string, limits limits, all map[string]placed) map[string]int {
 	best := math.MaxInt
 	level := func(name string) int {
 		level := limits.tier(name)
-		if all[name].saturated {
+		if all[name].overloaded {
 			level += 100
 		}
 		return level

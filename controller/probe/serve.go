@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canary
+package probe
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ const (
 	// size is the size of requests and answers, in bytes: more than an Ethernet packet, and cheap enough for each second.
 	size = 2 << 10
 	// request begins each request, in which a nonce follows, and each answer.
-	request = "clusterset-dns canary 2\n"
+	request = "clusterset-dns target 2\n"
 	nonce   = 16
 	// serveWithin bounds the time of a connection, atOnce the number of connections, and perSource the number from one address:
 	// clusters may share the address of a gateway.
@@ -47,7 +47,7 @@ func asking() []byte {
 // unknown.
 type Key func() string
 
-// answerOf returns the answer of a canary of a cluster to a request. It proves the identity of the cluster.
+// answerOf returns the answer of a probe target of a cluster to a request. It proves the identity of the cluster.
 func answerOf(cluster, key string, asked []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	_, _ = mac.Write(asked)

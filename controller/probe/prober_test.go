@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canary
+package probe
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func TestSlotsAreGivenBack(t *testing.T) {
 // TestOutcome: the outcome of a connection, and when it is known. A failure while the process is starved shows nothing; an
 // answer counts even then.
 func TestOutcome(t *testing.T) {
-	canary := func(cluster string) func(net.Conn) {
+	target := func(cluster string) func(net.Conn) {
 		return func(conn net.Conn) { serve(conn, cluster, "key") }
 	}
 	silent := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
@@ -61,12 +61,12 @@ func TestOutcome(t *testing.T) {
 		want  liveness.Outcome
 		after time.Duration
 	}{
-		{"answered", nil, canary("west"), liveness.Answered, 0},
+		{"answered", nil, target("west"), liveness.Answered, 0},
 		{"answered late", nil, func(conn net.Conn) {
 			<-time.After(1900 * time.Millisecond)
-			canary("west")(conn)
+			target("west")(conn)
 		}, liveness.Answered, 1900 * time.Millisecond},
-		{"another cluster", nil, canary("west2"), liveness.Impaired, 0},
+		{"another cluster", nil, target("west2"), liveness.Impaired, 0},
 		{"a program that does not know the key", nil, func(conn net.Conn) { serve(conn, "west", "another key") }, liveness.Impaired, 0},
 		{"the answer to another probe", nil, says(answerOf("west", "key", asking())), liveness.Impaired, 0},
 		{"another program", nil, says([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), liveness.Impaired, 0},
@@ -87,7 +87,7 @@ func TestOutcome(t *testing.T) {
 		{"no connection", func(ctx context.Context, _ *Prober) error { <-ctx.Done(); return ctx.Err() }, nil, liveness.Unanswered, connectWithin},
 		{"its timer is late", fails(connectWithin+lateBy+1, context.DeadlineExceeded), nil, liveness.Impaired, connectWithin + lateBy + 1},
 		{"starved", starved(errors.New("no route")), nil, liveness.Impaired, 0},
-		{"answered, and starved", starved(nil), canary("west"), liveness.Answered, 0},
+		{"answered, and starved", starved(nil), target("west"), liveness.Answered, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,10 +117,10 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// ofWest is a canary that a test probes.
-var ofWest = liveness.Target{Cluster: "west", Canary: netip.MustParseAddrPort("10.1.0.1:8081"), Key: "key"}
+// ofWest is a probe target that a test probes.
+var ofWest = liveness.Request{Cluster: "west", Address: netip.MustParseAddrPort("10.1.0.1:8081"), Key: "key"}
 
-// TestRate: each of up to 192 canaries is probed every 0.75 s, and more canaries less often. Run ends at once.
+// TestRate: each of up to 192 probe targets is probed every 0.75 s, and more probe targets less often. Run ends at once.
 func TestRate(t *testing.T) {
 	for _, row := range []struct {
 		targets int
@@ -130,7 +130,7 @@ func TestRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var probed atomic.Int64
 				p := &Prober{
-					Targets: func() []liveness.Target { return make([]liveness.Target, row.targets) },
+					Targets: func() []liveness.Request { return make([]liveness.Request, row.targets) },
 					Probed: func(_ string, probe liveness.Probe) {
 						if probe.Ended.Sub(probe.Began) == connectWithin {
 							probed.Add(1)
@@ -161,8 +161,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// serving starts a canary of west over real sockets, and returns it with a function that ends it.
-func serving(t *testing.T) (at liveness.Target, stop func()) {
+// serving starts a probe target of west over real sockets, and returns it with a function that ends it.
+func serving(t *testing.T) (at liveness.Request, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -173,13 +173,13 @@ func serving(t *testing.T) (at liveness.Target, stop func()) {
 	running.Go(func() { Serve(ctx, listener, "west", func() string { return "key" }) })
 	stop = func() { cancel(); running.Wait() }
 	t.Cleanup(stop)
-	return liveness.Target{Cluster: "west", Canary: netip.MustParseAddrPort(listener.Addr().String()), Key: "key"}, stop
+	return liveness.Request{Cluster: "west", Address: netip.MustParseAddrPort(listener.Addr().String()), Key: "key"}, stop
 }
 
-// connected is a connection to a canary.
-func connected(t *testing.T, dialer net.Dialer, to liveness.Target) net.Conn {
+// connected is a connection to a probe target.
+func connected(t *testing.T, dialer net.Dialer, to liveness.Request) net.Conn {
 	t.Helper()
-	conn, err := dialer.DialContext(t.Context(), "tcp", to.Canary.String())
+	conn, err := dialer.DialContext(t.Context(), "tcp", to.Address.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,41 +187,41 @@ func connected(t *testing.T, dialer net.Dialer, to liveness.Target) net.Conn {
 	return conn
 }
 
-// TestServe: a canary answers nothing but probes.
+// TestServe: a probe target answers nothing but probes.
 func TestServe(t *testing.T) {
-	canary, stop := serving(t)
+	target, stop := serving(t)
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
 	for range 100 {
-		if got := p.probe(t.Context(), canary); got.Outcome != liveness.Answered {
+		if got := p.probe(t.Context(), target); got.Outcome != liveness.Answered {
 			t.Fatalf("got %v", got)
 		}
 	}
-	conn := connected(t, net.Dialer{}, canary)
+	conn := connected(t, net.Dialer{}, target)
 	if _, err := conn.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), size/16)); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := io.ReadAll(conn); len(text) > 0 {
 		t.Errorf("it answers %q", text)
 	}
-	connected(t, net.Dialer{}, canary) // it asks nothing, and does not keep the canary from ending
+	connected(t, net.Dialer{}, target) // it asks nothing, and does not keep the probe target from ending
 	stop()
-	if got := p.probe(t.Context(), canary).Outcome; got != liveness.Impaired {
-		t.Errorf("a canary that ended: got %v, want that it refuses", got)
+	if got := p.probe(t.Context(), target).Outcome; got != liveness.Impaired {
+		t.Errorf("a target that ended: got %v, want that it refuses", got)
 	}
 }
 
 // TestSilentConnections: a client that holds as many connections as it can does not keep others from being answered.
 func TestSilentConnections(t *testing.T) {
-	canary, _ := serving(t)
+	target, _ := serving(t)
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for i := range atOnce + 1 {
-		conn := connected(t, from, canary)
+		conn := connected(t, from, target)
 		if i == atOnce { // the last one is closed at once, so the others were accepted
 			_, _ = conn.Read(make([]byte, 1))
 		}
 	}
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
-	if got := p.probe(t.Context(), canary).Outcome; got != liveness.Answered {
+	if got := p.probe(t.Context(), target).Outcome; got != liveness.Answered {
 		t.Errorf("got %v, want an answer", got)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canary
+package probe
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// interval is the time between two probes of a canary, and atMost how many probes begin in that time: with more canaries,
-	// the time grows.
+	// interval is the time between two probes of a probe target, and atMost how many probes begin in that time: with more probe
+	// targets, the time grows.
 	interval = 750 * time.Millisecond
 	atMost   = 192
 	// connectWithin is how long a connection may take, and answerWithin the whole probe.
@@ -31,13 +31,13 @@ const (
 	pulse  = 50 * time.Millisecond
 )
 
-// A Prober probes the canaries of the members.
+// A Prober probes the probe targets of the members.
 type Prober struct {
-	// Targets returns the canaries to probe in a stable order. It is called once for each round of probes.
-	Targets func() []liveness.Target
+	// Requests returns the probe targets to probe in a stable order. It is called once for each round of probes.
+	Targets func() []liveness.Request
 	// Probed is called with the result of each probe.
 	Probed func(cluster string, probe liveness.Probe)
-	// Dial connects to a canary; nil means a net.Dialer.
+	// Dial connects to a probe target; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// late is the total lateness of the timers of watch, and looked is the time from began until watch last set its timer. Both
@@ -94,8 +94,8 @@ func (p *Prober) lateness() time.Duration {
 	return time.Duration(p.late.Load() + max(0, current))
 }
 
-// probe probes one canary.
-func (p *Prober) probe(ctx context.Context, t liveness.Target) liveness.Probe {
+// probe probes one probe target.
+func (p *Prober) probe(ctx context.Context, t liveness.Request) liveness.Probe {
 	began, lateness := time.Now(), p.lateness()
 	outcome := p.connect(ctx, began, t)
 	ended := time.Now()
@@ -104,14 +104,14 @@ func (p *Prober) probe(ctx context.Context, t liveness.Target) liveness.Probe {
 		p.lateness()-lateness > lateBy) {
 		outcome = liveness.Impaired
 	}
-	return liveness.Probe{Canary: t.Canary, Began: began, Ended: ended, Outcome: outcome}
+	return liveness.Probe{Target: t.Address, Began: began, Ended: ended, Outcome: outcome}
 }
 
 // connect returns the outcome of one connection.
-func (p *Prober) connect(ctx context.Context, began time.Time, t liveness.Target) liveness.Outcome {
+func (p *Prober) connect(ctx context.Context, began time.Time, t liveness.Request) liveness.Outcome {
 	connecting, cancel := context.WithDeadline(ctx, began.Add(connectWithin))
 	defer cancel()
-	conn, err := p.Dial(connecting, "tcp", t.Canary.String())
+	conn, err := p.Dial(connecting, "tcp", t.Address.String())
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // nothing was sent

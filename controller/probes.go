@@ -11,20 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
-// canaries encodes the local cluster's probe targets, for clusters of its network (pods) and of others (exposed); empty for
+// targets encodes the local cluster's probe targets, for clusters of its network (pods) and of others (exposed); empty for
 // none.
-func (c *controller) canaries(r *reconciler.Reconciler) (pods, exposed string) {
-	if c.options.Canary == nil {
+func (c *controller) targets(r *reconciler.Reconciler) (pods, exposed string) {
+	if c.options.Probes == nil {
 		return "", ""
 	}
-	return canary.Encode(canary.Of(r.Local.KubernetesSlices(c.service(canary.Service)))),
-		canary.Encode(canary.Of(r.Exposed(canary.Port)))
+	return probe.Encode(probe.Of(r.Local.KubernetesSlices(c.service(probe.Service)))),
+		probe.Encode(probe.Of(r.Exposed(probe.Port)))
 }
 
 // service returns the key of a Service in the controller's namespace.
@@ -32,8 +32,8 @@ func (c *controller) service(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
 }
 
-// canaryKey returns the Key of the local cluster. Every replica, not only the leader, rereads it until the context ends.
-func (c *controller) canaryKey(ctx context.Context, group *sync.WaitGroup) canary.Key {
+// probeKey returns the Key of the local cluster. Every replica, not only the leader, rereads it until the context ends.
+func (c *controller) probeKey(ctx context.Context, group *sync.WaitGroup) probe.Key {
 	var key atomic.Value
 	key.Store("")
 	group.Go(func() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package canary
+package probe
 
 import (
 	"fmt"
@@ -59,39 +59,39 @@ func TestOf(t *testing.T) {
 		want   string
 	}{
 		"none":      {nil, ""},
-		"two zones": {[]*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.1.1 n2 b ready", "10.1.0.1 n1 a")}, "10.1.0.1:8081=a,10.1.1.1:8081=b"},
+		"two zones": {[]*discoveryv1.EndpointSlice{sliceOf("probe", "10.1.1.1 n2 b ready", "10.1.0.1 n1 a")}, "10.1.0.1:8081=a,10.1.1.1:8081=b"},
 		"those that may not answer": {[]*discoveryv1.EndpointSlice{
-			sliceOf("canary", "10.1.0.1 n1 a unready", "10.1.0.2 n2 a ready terminating", "10.1.0.3 n3 a ready"),
+			sliceOf("probe", "10.1.0.1 n1 a unready", "10.1.0.2 n2 a ready terminating", "10.1.0.3 n3 a ready"),
 		}, "10.1.0.3:8081=a"},
 		"one of a node, in several slices": {[]*discoveryv1.EndpointSlice{
-			sliceOf("canary", "10.1.0.2 n1 a", "10.1.0.3 n2 a"), sliceOf("canary", "10.1.0.1 n1 a"),
+			sliceOf("probe", "10.1.0.2 n1 a", "10.1.0.3 n2 a"), sliceOf("probe", "10.1.0.1 n1 a"),
 		}, "10.1.0.1:8081=a,10.1.0.3:8081=a"},
-		"all on one node": {[]*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 n1 a", "10.1.0.1 n1 a")}, both},
+		"all on one node": {[]*discoveryv1.EndpointSlice{sliceOf("probe", "10.1.0.2 n1 a", "10.1.0.1 n1 a")}, both},
 		"nodes and zones are not known": {
-			[]*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 - -", "10.1.0.1 - -")}, strings.ReplaceAll(both, "=a", ""),
+			[]*discoveryv1.EndpointSlice{sliceOf("probe", "10.1.0.2 - -", "10.1.0.1 - -")}, strings.ReplaceAll(both, "=a", ""),
 		},
-		"IPv6":         {[]*discoveryv1.EndpointSlice{sliceOf("canary", "fd00::1 n1 a")}, "[fd00::1]:8081=a"},
+		"IPv6":         {[]*discoveryv1.EndpointSlice{sliceOf("probe", "fd00::1 n1 a")}, "[fd00::1]:8081=a"},
 		"no such port": {[]*discoveryv1.EndpointSlice{sliceOf("http", "10.1.0.1 n1 a")}, ""},
-		"a name":       {[]*discoveryv1.EndpointSlice{sliceOf("canary", "pod.example n1 a")}, ""},
+		"a name":       {[]*discoveryv1.EndpointSlice{sliceOf("probe", "pod.example n1 a")}, ""},
 		"eight, in turn": {
-			[]*discoveryv1.EndpointSlice{sliceOf("canary", many...)},
+			[]*discoveryv1.EndpointSlice{sliceOf("probe", many...)},
 			"10.2.0.1:8081=zone-0,10.2.1.1:8081=zone-1,10.2.2.1:8081=zone-0,10.2.3.1:8081=zone-1," +
 				"10.2.4.1:8081=zone-0,10.2.5.1:8081=zone-1,10.2.6.1:8081=zone-0,10.2.7.1:8081=zone-1",
 		},
 	} {
-		canaries := Of(test.slices)
-		if got := Encode(canaries); got != test.want {
+		targets := Of(test.slices)
+		if got := Encode(targets); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 		slices.Reverse(test.slices)
 		for _, each := range test.slices {
 			slices.Reverse(each.Endpoints)
 		}
-		if again := Of(test.slices); !reflect.DeepEqual(again, canaries) {
-			t.Errorf("%s: another order gives %v, want %v", name, again, canaries)
+		if again := Of(test.slices); !reflect.DeepEqual(again, targets) {
+			t.Errorf("%s: another order gives %v, want %v", name, again, targets)
 		}
-		if read, err := Decode(test.want, everywhere); err != nil || len(read) != len(canaries) || len(read) > 0 &&
-			!reflect.DeepEqual(read, canaries) {
+		if read, err := Decode(test.want, everywhere); err != nil || len(read) != len(targets) || len(read) > 0 &&
+			!reflect.DeepEqual(read, targets) {
 			t.Errorf("%s: read as %v, %v", name, read, err)
 		}
 	}
@@ -99,34 +99,34 @@ func TestOf(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]string{
-		"10.1.0.1":                     "canary",
+		"10.1.0.1":                     "probe target",
 		"10.1.0.1:80":                  "use port 1024 or higher",
 		"127.0.0.1:8081":               "not the address of a pod",
 		"169.254.169.254:8081":         "not the address of a pod",
 		"[::ffff:10.1.0.1]:8081":       "IPv4-mapped",
 		"[fe80::1%eth0]:8081":          "zone",
-		"10.1.0.1:8081=a/b":            "zone of canary",
-		"web.example:8081":             "canary",
-		"10.1.0.1:8081,":               "canary",
+		"10.1.0.1:8081=a/b":            "zone of probe target",
+		"web.example:8081":             "probe target",
+		"10.1.0.1:8081,":               "probe target",
 		strings.Repeat("x", 2000):      "at most",
 		strings.Repeat("10.1.0.1,", 9): "at most 8",
 	} {
-		if canaries, err := Decode(text, everywhere); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.30q: got %v, %v, want an error with %q", text, canaries, err, want)
+		if targets, err := Decode(text, everywhere); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.30q: got %v, %v, want an error with %q", text, targets, err, want)
 		}
 	}
 	for want, ranges := range map[string][]netip.Prefix{
 		"": nil, "10.2.0.1:8081=b": {netip.MustParsePrefix("10.2.0.0/16")}, "10.1.0.1:8081,10.2.0.1:8081=b": everywhere,
 	} {
-		if canaries, err := Decode("10.1.0.1:8081,10.2.0.1:8081=b", ranges); err != nil || Encode(canaries) != want {
-			t.Errorf("in the ranges %v: got %v, %v, want %q", ranges, canaries, err, want)
+		if targets, err := Decode("10.1.0.1:8081,10.2.0.1:8081=b", ranges); err != nil || Encode(targets) != want {
+			t.Errorf("in the ranges %v: got %v, %v, want %q", ranges, targets, err, want)
 		}
 	}
 	longest := make([]string, most)
 	for i := range longest {
 		longest[i] = fmt.Sprintf("[fd00:1111:2222:3333:4444:5555:6666:%x]:65535=%s", 0x7770+i, strings.Repeat("z", 63))
 	}
-	if canaries, err := Decode(strings.Join(longest, ","), everywhere); err != nil || len(canaries) != most {
+	if targets, err := Decode(strings.Join(longest, ","), everywhere); err != nil || len(targets) != most {
 		t.Errorf("the longest text that a controller writes is refused: %v", err)
 	}
 }
@@ -134,13 +134,13 @@ func TestDecode(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add("10.1.0.1:8081=a,[fd00::1]:8081")
 	f.Fuzz(func(t *testing.T, text string) {
-		canaries, err := Decode(text, everywhere)
+		targets, err := Decode(text, everywhere)
 		if err != nil {
 			return
 		}
-		again, err := Decode(Encode(canaries), everywhere)
-		if err != nil || !reflect.DeepEqual(again, canaries) {
-			t.Errorf("%q is read as %v, and then as %v, %v", text, canaries, again, err)
+		again, err := Decode(Encode(targets), everywhere)
+		if err != nil || !reflect.DeepEqual(again, targets) {
+			t.Errorf("%q is read as %v, and then as %v, %v", text, targets, again, err)
 		}
 	})
 }

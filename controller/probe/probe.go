@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe probes the pod network between clusters (docs/design.md). Each replica of the controller is a probe target,
+// which answers on a port of its pod. The leader publishes the probe targets of its cluster in its heartbeat, and probes
+// those of the members.
+package probe
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+)
+
+const (
+	// Service is the name of the headless Service in the controller's namespace whose endpoints are the probe targets of the
+	// cluster.
+	Service = "clusterset-probe"
+	// ExposedService is the name of a Service of the same pods, through which clusters of other networks reach them.
+	ExposedService = "clusterset-probe-exposed"
+	// Port is the name of the port of both Services.
+	Port = "probe"
+)
+
+const (
+	// most is how many probe targets a cluster publishes.
+	most = 8
+	// maxBytes bounds the encoded probe targets.
+	maxBytes = 1024
+	// leastPort is the lowest port of a probe target of another cluster: no system service listens on it.
+	leastPort = 1024
+)
+
+// Of returns the probe targets among the endpoints of the Service: ready ones that do not terminate, alternately from each zone.
+// If they are on several nodes, there is one for each node, so that the loss of a node is not the loss of most probe targets. The
+// result is independent of the order of the slices.
+func Of(objects []*discoveryv1.EndpointSlice) []liveness.Target {
+	nodes, all := map[string]liveness.Target{}, map[liveness.Target]bool{}
+	for _, slice := range objects {
+		port := portOf(slice)
+		for i := range slice.Endpoints {
+			endpoint := &slice.Endpoints[i]
+			if port == 0 || len(endpoint.Addresses) == 0 || !ptr.Deref(endpoint.Conditions.Ready, true) ||
+				ptr.Deref(endpoint.Conditions.Terminating, false) {
+				continue
+			}
+			address, err := netip.ParseAddr(endpoint.Addresses[0])
+			if err != nil {
+				continue // a name
+			}
+			found := liveness.Target{Address: netip.AddrPortFrom(address, port), Zone: ptr.Deref(endpoint.Zone, "")}
+			all[found] = true
+			node := ptr.Deref(endpoint.NodeName, address.String())
+			if known, ok := nodes[node]; !ok || found.Address.Compare(known.Address) < 0 {
+				nodes[node] = found
+			}
+		}
+	}
+	targets := slices.Collect(maps.Values(nodes))
+	if len(nodes) == 1 {
+		targets = slices.Collect(maps.Keys(all))
+	}
+	slices.SortFunc(targets, func(a, b liveness.Target) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Address.Compare(b.Address))
+	})
+	// turn is how many probe targets of the same zone come before.
+	turn, inZone := map[liveness.Target]int{}, map[string]int{}
+	for _, each := range targets {
+		turn[each] = inZone[each.Zone]
+		inZone[each.Zone]++
+	}
+	slices.SortStableFunc(targets, func(a, b liveness.Target) int { return cmp.Compare(turn[a], turn[b]) })
+	return targets[:min(len(targets), most)]
+}
+
+// portOf returns the port of the probe targets in a slice, 0 if there is none.
+func portOf(slice *discoveryv1.EndpointSlice) uint16 {
+	for _, port := range slice.Ports {
+		if ptr.Deref(port.Name, "") == Port && ptr.Deref(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
+			return uint16(ptr.Deref(port.Port, 0))
+		}
+	}
+	return 0
+}
+
+// Encode returns the probe targets as text, as "10.1.0.7:8081=zone-a,10.1.1.9:8081=zone-b"; empty for none.
+func Encode(targets []liveness.Target) string {
+	texts := make([]string, len(targets))
+	for i, each := range targets {
+		texts[i] = each.Address.String()
+		if each.Zone != "" {
+			texts[i] += "=" + each.Zone
+		}
+	}
+	return strings.Join(texts, ",")
+}
+
+// Decode is the inverse of Encode, but drops probe targets outside of the ranges: a hostile member could make its readers connect
+// to any address. It returns an error if no controller writes such a text, or if no pod can have one of the addresses.
+func Decode(text string, ranges []netip.Prefix) ([]liveness.Target, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, ",")
+	if len(text) > maxBytes || len(parts) > most {
+		return nil, fmt.Errorf("%d probe targets in %d bytes: at most %d in %d", len(parts), len(text), most, maxBytes)
+	}
+	targets := make([]liveness.Target, 0, len(parts))
+	for _, part := range parts {
+		address, zone, _ := strings.Cut(part, "=")
+		parsed, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("probe target %q: %w", part, err)
+		}
+		if parsed.Port() < leastPort {
+			return nil, fmt.Errorf("probe target %q: use port %d or higher", part, leastPort)
+		}
+		if err := export.CheckPodAddress(parsed.Addr()); err != nil {
+			return nil, fmt.Errorf("probe target: %w", err)
+		}
+		if problems := validation.IsValidLabelValue(zone); len(problems) > 0 {
+			return nil, fmt.Errorf("zone of probe target %q: %s", part, problems[0])
+		}
+		if slices.ContainsFunc(ranges, func(prefix netip.Prefix) bool { return prefix.Contains(parsed.Addr()) }) {
+			targets = append(targets, liveness.Target{Address: parsed, Zone: zone})
+		}
+	}
+	return targets, nil
+}
