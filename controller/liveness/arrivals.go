@@ -16,9 +16,9 @@ type Arrivals struct {
 	Since time.Time
 	// Missed is how much of the time since the last heartbeat counts as a failure of the member: see Tick.
 	Missed time.Duration
-	// Steady is when listening began, or when the last silence ended. A silence is a gap of more than two heartbeat intervals.
+	// Steady is when listening began, or when the last gap ended. A gap is longer than two heartbeat intervals.
 	Steady time.Time
-	// Failures are the ends of silences in which Missed reached StaleAfter.
+	// Failures are the ends of gaps in which Missed reached StaleAfter.
 	Failures Failures
 }
 
@@ -34,7 +34,7 @@ func (a Arrivals) Seen(at time.Time, uid string) Arrivals {
 // Received returns the Arrivals after a heartbeat with a UID arrived.
 func (a Arrivals) Received(at time.Time, uid string, limits Limits) Arrivals {
 	a = a.Seen(at, uid)
-	if from := a.silentFrom(); at.Sub(from) > quiet {
+	if from := a.gapFrom(); at.Sub(from) > quiet {
 		a.Steady = at
 		if a.Missed >= limits.StaleAfter {
 			a.Failures = a.Failures.And(at)
@@ -44,15 +44,15 @@ func (a Arrivals) Received(at time.Time, uid string, limits Limits) Arrivals {
 	return a
 }
 
-// silentFrom returns when the current silence began, if there is one.
-func (a Arrivals) silentFrom() time.Time {
+// gapFrom returns when the current gap began, if there is one.
+func (a Arrivals) gapFrom() time.Time {
 	if a.Last.IsZero() {
 		return a.Steady
 	}
 	return a.Last
 }
 
-// steady reports whether heartbeats arrived without a silence for at least long, all of it later than after. The time since the
+// steady reports whether heartbeats arrived without a gap for at least long, all of it later than after. The time since the
 // last heartbeat does not count, because it proves nothing.
 func (a Arrivals) steady(after time.Time, long time.Duration) bool {
 	if a.Steady.After(after) {
@@ -61,12 +61,12 @@ func (a Arrivals) steady(after time.Time, long time.Duration) bool {
 	return !a.Last.IsZero() && a.Last.Sub(after) >= long
 }
 
-// flapping reports whether the member failed repeatedly, and was not heard long enough since the last failure.
+// flapping reports whether the member failed repeatedly, and heartbeats have not arrived for long enough since the last failure.
 func (a Arrivals) flapping(limits Limits) bool {
 	return len(a.Failures) > 0 && a.Failures.Flapping(a.Last, a.Failures[len(a.Failures)-1], limits)
 }
 
-// Tick adds the time that passed to Missed of all members, unless there are several and none is heard: then the fault is
+// Tick adds the time that passed to Missed of all members, unless there are several and all have a gap: then the fault is
 // probably local, which is no reason to remove members, nor to mistrust them later. It reports whether that is so.
 func Tick(now time.Time, passed time.Duration, members []*Arrivals) (isolated bool) {
 	isolated = len(members) > 1

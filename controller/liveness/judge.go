@@ -118,7 +118,7 @@ func Judge(now time.Time, limits Limits, member Member) Verdict {
 	switch {
 	case limits.GoneAfter != 0 && (before == Gone || member.Arrivals.Missed >= limits.GoneAfter):
 		verdict.State, verdict.Reason = Gone, NoHeartbeat
-	case before != Fresh || now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:
+	case before != Fresh || now.Sub(member.Arrivals.gapFrom()) >= limits.StaleAfter:
 		verdict.State, verdict.Reason = Stale, NoHeartbeat
 	case quarantined != "":
 		verdict.State, verdict.Reason = Stale, quarantined

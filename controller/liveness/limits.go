@@ -15,27 +15,27 @@ const HeartbeatInterval = 5 * time.Second
 
 // Limits are set by the administrator. All other times are multiples of them and of HeartbeatInterval.
 type Limits struct {
-	// StaleAfter is how long a member may be silent before its endpoints are demoted. At least four heartbeat intervals.
+	// StaleAfter is how long a member may send no heartbeat before its endpoints are demoted. At least four heartbeat intervals.
 	StaleAfter time.Duration
-	// GoneAfter is how long a member may be silent before its contribution is removed. 0 means forever; otherwise it is
-	// longer than StaleAfter.
+	// GoneAfter is how long a member may send no heartbeat before its contribution is removed. 0 means forever;
+	// otherwise it is longer than StaleAfter.
 	GoneAfter time.Duration
 }
 
 // All other times are derived, so that two flags are enough.
 const (
-	// quiet is the longest time between two heartbeats that is not a silence: one heartbeat may be late.
+	// quiet is the longest time between two heartbeats that is not a gap: one heartbeat may be late.
 	quiet = 2 * HeartbeatInterval
-	// leastIntervals is the minimum of StaleAfter: members that fall silent together differ by up to one interval, the silence
-	// is recognized after two, and one is a margin.
+	// leastIntervals is the minimum of StaleAfter: gaps of members that begin together differ by up to one interval, a gap is
+	// recognized after two, and one is a margin.
 	leastIntervals = 4
 	// flaps failures within flapWindow make a member flapping.
 	flaps      = 3
 	flapWindow = 20 // times StaleAfter
-	// settle is how long a flapping member must be heard without another failure before it is fresh again.
+	// settle is how long heartbeats of a flapping member must arrive without another failure before it is fresh again.
 	settle = 2 // times StaleAfter
-	// quarantine is how long a member that changed its identity, or lost most of its exports, must be heard without a
-	// silence before its data is accepted.
+	// quarantine is how long heartbeats of a member that changed its identity, or lost most of its exports, must
+	// arrive without a gap before its data is accepted.
 	quarantine = 10 // times StaleAfter
 )
 

@@ -61,7 +61,7 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 }
 
-// isolated reports that no member is heard any more, or that one is heard again.
+// isolated reports that no heartbeat of any member arrives, or that one arrives again.
 func (r *Reporter) isolated(is bool) {
 	if is {
 		r.Logger.Error(nil, "No heartbeat from any member: this cluster is probably isolated. Check its network")

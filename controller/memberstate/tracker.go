@@ -55,7 +55,7 @@ type Tracker struct {
 	// left has the records of the previous leader about clusters that have not joined, nil once Run began.
 	left    map[string]memory
 	members map[string]*Member
-	// ticked is when tick last ran, and isolated whether none of several members was heard then.
+	// ticked is when tick last ran, and isolated whether none of several members was reachable then.
 	ticked   time.Time
 	isolated bool
 	// later are functions that change calls without the lock.
@@ -147,7 +147,7 @@ func (t *Tracker) Requests() (targets []liveness.Request) {
 	return targets
 }
 
-// Isolated reports whether none of several members is heard: the fault is probably local.
+// Isolated reports whether none of several members is reachable: the fault is probably local.
 func (t *Tracker) Isolated() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -287,7 +287,7 @@ func (t *Tracker) put(now time.Time, m *Member) {
 	m.Verdict = liveness.Judge(now, t.limits, m.Member)
 	is := m.Verdict
 	if is.Token == "" && !m.Mistaken && !m.OtherSet {
-		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
+		// Not quarantined: after long enough, or once confirmed, its data is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
 		redescribed = m.accept(now)

@@ -30,7 +30,7 @@ type Here struct {
 	Nodes Nodes
 }
 
-// The bits of a level are, from the highest: unreachable or drained (silent), overloaded (overloaded), the tier, and surplus.
+// The bits of a level are, from the highest: demoted (the cluster is unreachable or drained), overloaded, the tier, and surplus.
 const (
 	// surplus is for endpoints that a weight leaves out.
 	surplus merge.Level = 1
@@ -38,7 +38,7 @@ const (
 	tier       merge.Level = 2
 	hintedTier             = tier * (maxTiers + 1)
 	overloaded merge.Level = 1 << 5
-	silent     merge.Level = 1 << 6
+	demoted    merge.Level = 1 << 6
 )
 
 // A placement is the placement of one import. It is not safe for concurrent use.
@@ -114,7 +114,7 @@ func (p *placement) place(cluster scope.Cluster, contribution merge.Contribution
 		its.use, its.cover = its.use|overloaded, its.cover|overloaded
 	}
 	if contribution.Demote {
-		its.use, its.cover = its.use|silent, its.cover|silent
+		its.use, its.cover = its.use|demoted, its.cover|demoted
 	}
 	return its
 }
@@ -153,7 +153,7 @@ func (p *placement) Rules(cluster string) (rules []string) {
 		rules = append(rules, "overloaded")
 	}
 	if p.tiers.Any() {
-		text := fmt.Sprintf("tier %d", 1+(place.use&^(overloaded|silent))/tier)
+		text := fmt.Sprintf("tier %d", 1+(place.use&^(overloaded|demoted))/tier)
 		if cluster == p.Cluster.ID && p.hinted {
 			text += " by hints"
 		}

@@ -130,7 +130,7 @@ var judging = []mutant{
 	at("controller/memberstate/leases.go", "a restart believes a member again that was silent before",
 		`maps.Equal(is.Annotations, want.Annotations) &&`, ``),
 	at("controller/liveness/judge.go", "failover takes three times as long as documented",
-		`silentFrom()) >= limits.StaleAfter:`, `silentFrom()) >= 3*limits.StaleAfter:`),
+		`gapFrom()) >= limits.StaleAfter:`, `gapFrom()) >= 3*limits.StaleAfter:`),
 	at("controller/liveness/judge.go", "traffic stays with a cluster that fell silent",
 		`verdict.Demote = verdict.State != Fresh || member.Drained`, `verdict.Demote = member.Drained`),
 	at("controller/liveness/judge.go", "a list that lost nine exports of ten is believed at once",

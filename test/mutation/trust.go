@@ -43,7 +43,7 @@ var probing = []mutant{
 	at("controller/local/cluster.go", "a cluster whose controller may not list nodes publishes nothing",
 		`context.WithDeadline(ctx, c.nodesUntil)`, `context.WithCancel(ctx)`, "TestStarts"),
 	at("controller/liveness/judge.go", "a cluster that lost all others keeps sending traffic to them",
-		`now.Sub(member.Arrivals.silentFrom()) >= limits.StaleAfter:`, `member.Arrivals.Missed >= limits.StaleAfter:`),
+		`now.Sub(member.Arrivals.gapFrom()) >= limits.StaleAfter:`, `member.Arrivals.Missed >= limits.StaleAfter:`),
 	at("controller/liveness/arrivals.go", "a cluster that lost all others removes or mistrusts them",
 		`len(members) > 1`, `len(members) > 1000`),
 	at("controller/liveness/judge.go", "half of all connections fail for as long as the pods of a member are not reached",

@@ -158,7 +158,7 @@ func (s Status) pending(all []Status) string {
 		case m.State != "fresh":
 			return fmt.Sprintf("member %s is %s (%s)", m.Cluster, m.State, m.Reason)
 		case !m.Synced, m.LastHeartbeat.IsZero():
-			return fmt.Sprintf("member %s has not been read or heard yet", m.Cluster)
+			return fmt.Sprintf("member %s has not been read, or no heartbeat arrived yet", m.Cluster)
 		}
 	}
 	if s.Queue > 0 {

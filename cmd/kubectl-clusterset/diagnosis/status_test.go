@@ -55,8 +55,8 @@ func TestPending(t *testing.T) {
 		"e: it does not know this question":     func(s *Status) { s.Cluster, s.Unknown = nil, "it does not know this question" },
 		"e: the heartbeat has stopped: writes":  func(s *Status) { s.HeartbeatStopped = "writes" },
 		"e: member west is stale (NoHeartbeat)": func(s *Status) { s.Members[0].State, s.Members[0].Reason = "stale", "NoHeartbeat" },
-		"e: member west has not been read or heard yet": func(s *Status) { s.Members[0].Synced = false },
-		"e: 2 services are being reconciled":            func(s *Status) { s.Queue = 2 },
+		"e: member west has not been read, or no heartbeat arrived yet": func(s *Status) { s.Members[0].Synced = false },
+		"e: 2 services are being reconciled":                            func(s *Status) { s.Queue = 2 },
 		"e: import shop/web is not ready (Pending): no IP yet": func(s *Status) {
 			s.Imports[0].Reason, s.Imports[0].Message = "Pending", "no IP yet"
 		},
