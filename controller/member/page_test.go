@@ -65,22 +65,25 @@ func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			set := (&surroundings{}).west().set
-			get := func(ctx context.Context, server roundTrip) error {
+			member := func(server roundTrip) *Member {
 				one := (&surroundings{}).west()
 				one.set = set
-				return connected(t, one, "https://west", server).page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
+				return connected(t, one, "https://west", server)
+			}
+			get := func(ctx context.Context, m *Member) error {
+				return m.page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			for range times * listsAtOnce {
 				go func() {
 					for ctx.Err() == nil {
-						_ = get(ctx, drip)
+						_ = get(ctx, member(drip))
 					}
 				}()
 			}
 			<-time.After(time.Minute)
 			began := time.Now()
-			err := get(t.Context(), answering(t, nil))
+			err := get(t.Context(), member(answering(t, nil)))
 			if took := time.Since(began); err != nil || took > time.Duration(times)*pageWithin {
 				t.Errorf("%d times as many: the page of another member took %s: %v", times, took, err)
 			}
