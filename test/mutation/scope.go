@@ -61,7 +61,7 @@ var scoping = []mutant{
 	at("controller/export/expose.go", "clients of other networks connect to a node that is down",
 		`if !node.Ready {`, `if false {`),
 	at("controller/export/expose.go", "a node without a ready pod passes connections on, and counts as ready",
-		`service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&`, ``),
+		`service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal &&`, `true &&`),
 	at("cmd/kubectl-clusterset/command/set.go", "an unset variable removes all members",
 		`if args[0] == "" {`, `if false {`),
 	at("cmd/kubectl-clusterset/setup/coredns.go", "CoreDNS forwards the zone to a CoreDNS that does not serve it",
