@@ -111,7 +111,7 @@ func (m *Multicluster) start(ctx context.Context) error {
 	}
 	late := m.state() == nil
 	if late {
-		answers := "SERVFAIL"
+		answers := "SERVFAIL or, with fallthrough, the answers of the next plugin"
 		if previous != nil {
 			answers = "the answers of the previous Corefile"
 		}
