@@ -185,8 +185,8 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 			return false, err
 		}
 		began := time.Now()
-		silence := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
-		err = watchFrom(ctx, m, watchedHeartbeat, m.leases, &version, m.hear, silence)
+		ignore := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
+		err = watchFrom(ctx, m, watchedHeartbeat, m.leases, &version, m.hear, ignore)
 		return time.Since(began) > lasting, err
 	})
 }

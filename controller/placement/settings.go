@@ -98,17 +98,16 @@ func (t Tiers) Of(cluster, local scope.Cluster) int {
 // allowed selects the allowed clusters, whose endpoints are used; nil allows all.
 type allowed = *scope.Selector
 
-// parseAllowed returns the allowed clusters of a text, a cluster selector; empty means none. If the text is invalid, the allowed
-// clusters selects no cluster.
+// parseAllowed parses a cluster selector; nil if the text is empty. With an error it returns a selector of no cluster.
 func parseAllowed(text string) (allowed, error) {
 	if text == "" {
 		return nil, nil
 	}
-	within, err := scope.ParseSelector(text)
+	selector, err := scope.ParseSelector(text)
 	if err != nil {
 		return &scope.Selector{}, refuse(text, "no cluster selector", err)
 	}
-	return &within, nil
+	return &selector, nil
 }
 
 // refuse returns the error for a text. The reason may quote another cluster's text.
