@@ -204,7 +204,7 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	c.readiness.check(r.API.Missing)
 	group.Go(func() { beat.Run(ctx) })
 	if c.options.Probes != nil {
-		prober := &probe.Prober{Targets: r.Tracker.Requests, Probed: r.Tracker.Probed, Dial: c.options.Dial}
+		prober := &probe.Prober{Requests: r.Tracker.Requests, Probed: r.Tracker.Probed, Dial: c.options.Dial}
 		group.Go(func() { prober.Run(ctx) })
 	}
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)

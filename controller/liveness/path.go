@@ -70,8 +70,8 @@ const (
 	forgetAfter = 30 * time.Second
 )
 
-// A Witness is a probe target with the results of its probes.
-type Witness struct {
+// A ProbedTarget is a Target with the results of its probes.
+type ProbedTarget struct {
 	Target
 	// Fails is set while it counts as not reached.
 	Fails bool
@@ -84,7 +84,7 @@ type Witness struct {
 }
 
 // probed records the result of a probe. A lone probe target fails only after staleAfter: it may be a single pod that restarts.
-func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
+func (w *ProbedTarget) probed(p Probe, lone bool, staleAfter time.Duration) {
 	switch p.Outcome {
 	case Impaired:
 		w.answers, w.unanswered = 0, 0
@@ -110,8 +110,8 @@ func (w *Witness) probed(p Probe, lone bool, staleAfter time.Duration) {
 
 // probes are the facts by which the Path of a member is judged.
 type probes struct {
-	// Witnesses are the probe targets that it offered last, sorted by address. The list is immutable.
-	Witnesses []Witness
+	// ProbedTargets are the probe targets that it offered last, sorted by address. The list is immutable.
+	ProbedTargets []ProbedTarget
 	// empty is when it began to offer none; zero while it offers some.
 	empty time.Time
 	// cuts are the last times at which the Path became Unreachable. It does not matter whether the fault was local: see Judge.
@@ -133,21 +133,21 @@ func (m *Member) Offered(now time.Time, targets []Target) {
 	default:
 		return
 	}
-	known := m.Witnesses
-	m.Witnesses, m.empty = nil, time.Time{}
+	known := m.ProbedTargets
+	m.ProbedTargets, m.empty = nil, time.Time{}
 	for _, each := range targets {
-		is := Witness{Fails: m.Path == Unreachable} // a new probe target proves nothing yet, in either direction
+		is := ProbedTarget{Fails: m.Path == Unreachable} // a new probe target proves nothing yet, in either direction
 		if at := indexOf(known, each.Address); at >= 0 {
 			is = known[at]
 		}
-		if is.Target = each; indexOf(m.Witnesses, each.Address) < 0 {
-			m.Witnesses = append(m.Witnesses, is)
+		if is.Target = each; indexOf(m.ProbedTargets, each.Address) < 0 {
+			m.ProbedTargets = append(m.ProbedTargets, is)
 		}
 	}
-	slices.SortFunc(m.Witnesses, func(a, b Witness) int { return a.Address.Compare(b.Address) })
+	slices.SortFunc(m.ProbedTargets, func(a, b ProbedTarget) int { return a.Address.Compare(b.Address) })
 }
 
-// A Request is a probe target of a member to be probed, with the key that only the member and others of its set know.
+// A Request is a probe to make: the address of a probe target, with the key that only members of the cluster set know.
 type Request struct {
 	Cluster string
 	Address netip.AddrPort
@@ -155,33 +155,33 @@ type Request struct {
 }
 
 // Targets returns the probe targets that the member offers now, with the results of their probes.
-func (m *Member) Targets() []Witness {
+func (m *Member) Targets() []ProbedTarget {
 	if !m.empty.IsZero() {
 		return nil
 	}
-	return m.Witnesses
+	return m.ProbedTargets
 }
 
-func indexOf(all []Witness, target netip.AddrPort) int {
-	return slices.IndexFunc(all, func(w Witness) bool { return w.Address == target })
+func indexOf(all []ProbedTarget, target netip.AddrPort) int {
+	return slices.IndexFunc(all, func(w ProbedTarget) bool { return w.Address == target })
 }
 
 // Probed records the result of a probe. It ignores a probe target that the member does not offer. Pass the probes of a probe
 // target in the order in which they ended.
 func (m *Member) Probed(p Probe, limits Limits) {
-	at := indexOf(m.Witnesses, p.Target)
+	at := indexOf(m.ProbedTargets, p.Target)
 	if at < 0 {
 		return
 	}
-	m.Witnesses = slices.Clone(m.Witnesses)
-	m.Witnesses[at].probed(p, len(m.Witnesses) == 1, limits.StaleAfter)
+	m.ProbedTargets = slices.Clone(m.ProbedTargets)
+	m.ProbedTargets[at].probed(p, len(m.ProbedTargets) == 1, limits.StaleAfter)
 	cut := 0
-	for _, each := range m.Witnesses {
+	for _, each := range m.ProbedTargets {
 		if each.Fails {
 			cut++
 		}
 	}
-	most := 2*cut > len(m.Witnesses)
+	most := 2*cut > len(m.ProbedTargets)
 	switch {
 	case most:
 		m.steady = time.Time{}

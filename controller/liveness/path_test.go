@@ -108,13 +108,13 @@ func TestPaths(t *testing.T) {
 // TestOffered: new probe targets begin without results, and the path to a member that has none for a while is forgotten.
 func TestOffered(t *testing.T) {
 	var m Member
-	expect := func(what string, path Path, witnesses ...byte) {
+	expect := func(what string, path Path, targets ...byte) {
 		t.Helper()
 		var got []byte
-		for _, each := range m.Witnesses {
+		for _, each := range m.ProbedTargets {
 			got = append(got, each.Address.Addr().As4()[3])
 		}
-		if m.Path != path || !slices.Equal(got, witnesses) {
+		if m.Path != path || !slices.Equal(got, targets) {
 			t.Errorf("%s: the path is %q, judged by %v", what, m.Path, got)
 		}
 	}

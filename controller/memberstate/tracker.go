@@ -135,16 +135,16 @@ func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
 }
 
 // Requests returns the probe targets to probe, sorted by address, which spreads the probes of one member over a round.
-func (t *Tracker) Requests() (targets []liveness.Request) {
+func (t *Tracker) Requests() (requests []liveness.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for cluster, m := range t.members {
 		for _, each := range m.Targets() {
-			targets = append(targets, liveness.Request{Cluster: cluster, Address: each.Address, Key: m.Heartbeat.LeaseUID})
+			requests = append(requests, liveness.Request{Cluster: cluster, Address: each.Address, Key: m.Heartbeat.LeaseUID})
 		}
 	}
-	slices.SortFunc(targets, func(a, b liveness.Request) int { return a.Address.Compare(b.Address) })
-	return targets
+	slices.SortFunc(requests, func(a, b liveness.Request) int { return a.Address.Compare(b.Address) })
+	return requests
 }
 
 // Isolated reports whether none of several members is reachable: the fault is probably local.

@@ -255,9 +255,9 @@ func TestTrackerPath(t *testing.T) {
 	l.expect(t, "west", "fresh Alive", "")
 	probed(liveness.Unanswered, 3)
 	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
-	if west := l.Of("west"); len(west.Witnesses) != 1 || west.Witnesses[0].Target != west1 || !west.Witnesses[0].Fails ||
+	if west := l.Of("west"); len(west.ProbedTargets) != 1 || west.ProbedTargets[0].Target != west1 || !west.ProbedTargets[0].Fails ||
 		west.Path.String() != "unreachable" {
-		t.Errorf("the path is %s by %v", west.Path, west.Witnesses)
+		t.Errorf("the path is %s by %v", west.Path, west.ProbedTargets)
 	}
 	if l.Probed("north", liveness.Probe{Target: west1.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
 		t.Error("there is a path to a cluster that is no member")

@@ -31,10 +31,10 @@ const (
 	pulse  = 50 * time.Millisecond
 )
 
-// A Prober probes the probe targets of the members.
+// A Prober probes the members.
 type Prober struct {
 	// Requests returns the probe targets to probe in a stable order. It is called once for each round of probes.
-	Targets func() []liveness.Request
+	Requests func() []liveness.Request
 	// Probed is called with the result of each probe.
 	Probed func(cluster string, probe liveness.Probe)
 	// Dial connects to a probe target; nil means a net.Dialer.
@@ -56,19 +56,19 @@ func (p *Prober) Run(ctx context.Context) {
 	defer probes.Wait()
 	probes.Go(func() { p.watch(ctx) })
 	for next := time.Now(); ctx.Err() == nil; {
-		targets := p.Targets()
-		if len(targets) == 0 {
+		requests := p.Requests()
+		if len(requests) == 0 {
 			pause(ctx, interval)
 			next = time.Now()
 			continue
 		}
-		for _, each := range targets {
+		for _, each := range requests {
 			probes.Go(func() {
 				if probed := p.probe(ctx, each); ctx.Err() == nil {
 					p.Probed(each.Cluster, probed)
 				}
 			})
-			gap := max(interval/time.Duration(len(targets)), interval/atMost)
+			gap := max(interval/time.Duration(len(requests)), interval/atMost)
 			// The jitter of the gaps lets probers drift apart, and does not change their mean.
 			next = next.Add(gap)
 			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))

@@ -130,7 +130,7 @@ func TestRate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var probed atomic.Int64
 				p := &Prober{
-					Targets: func() []liveness.Request { return make([]liveness.Request, row.targets) },
+					Requests: func() []liveness.Request { return make([]liveness.Request, row.targets) },
 					Probed: func(_ string, probe liveness.Probe) {
 						if probe.Ended.Sub(probe.Began) == connectWithin {
 							probed.Add(1)

@@ -20,7 +20,7 @@ const (
 	// size is the size of requests and answers, in bytes: more than an Ethernet packet, and cheap enough for each second.
 	size = 2 << 10
 	// request begins each request, in which a nonce follows, and each answer.
-	request = "clusterset-dns target 2\n"
+	request = "clusterset-dns probe 2\n"
 	nonce   = 16
 	// serveWithin bounds the time of a connection, atOnce the number of connections, and perSource the number from one address:
 	// clusters may share the address of a gateway.

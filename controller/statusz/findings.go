@@ -150,12 +150,12 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
 	l.judged(found, m, known)
-	if len(known.Witnesses) == 1 {
+	if len(known.ProbedTargets) == 1 {
 		found.Warn("pods-reached", "Run two replicas of the controller in "+id+".",
 			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
 				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
 	}
-	if len(known.Witnesses) > 0 && known.Path == liveness.Unknown && known.Verdict.State == liveness.Fresh {
+	if len(known.ProbedTargets) > 0 && known.Path == liveness.Unknown && known.Verdict.State == liveness.Fresh {
 		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)

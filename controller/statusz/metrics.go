@@ -142,7 +142,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		gauge("member_state", 1, cluster, known.Verdict.State.String(), string(known.Verdict.Reason))
 		gauge("member_demoted", number(known.Verdict.Demote), cluster)
 		gauge("member_path", 1, cluster, known.Path.String())
-		for _, each := range known.Witnesses {
+		for _, each := range known.ProbedTargets {
 			gauge("member_probe_target", number(!each.Fails), cluster, each.Zone, each.Address.String())
 		}
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)

@@ -49,7 +49,7 @@ var probing = []mutant{
 	at("controller/liveness/judge.go", "half of all connections fail for as long as the pods of a member are not reached",
 		`case member.Path == Unreachable:`, `case member.Path == Unreachable && limits.StaleAfter == 0:`),
 	at("controller/liveness/path.go", "a cluster that loses a node is demoted",
-		`most := 2*cut > len(m.Witnesses)`, `most := cut > 0`),
+		`most := 2*cut > len(m.ProbedTargets)`, `most := cut > 0`),
 	at("controller/liveness/path.go", "any pod that keeps a probe target busy demotes its cluster in all others",
 		`		w.answers, w.unanswered = 0, 0
 `, `		w.answers = 0
