@@ -36,7 +36,7 @@ const (
 	ReasonForeignAddress Reason = "ForeignAddress"
 	// ReasonBadEndpoint: another field of an endpoint is invalid.
 	ReasonBadEndpoint Reason = "BadEndpoint"
-	// ReasonBadMetadata: an exported label or annotation, or overloaded, is invalid.
+	// ReasonBadMetadata: an exported label or annotation, or the annotation overloaded, is invalid.
 	ReasonBadMetadata Reason = "BadMetadata"
 	// ReasonReservedKey: an exported key is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
