@@ -4,7 +4,6 @@ package merge
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -16,16 +15,13 @@ func exportConditions(observed Observed, contributions []Contribution, agreed De
 	if observed.ServiceExport == nil || foreign(observed) {
 		return nil
 	}
-	contributes := slices.ContainsFunc(contributions,
-		func(c Contribution) bool { return c.View.Cluster == observed.Cluster })
 	var conditions []metav1.Condition
 	set := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason, message string) {
 		conditions = append(conditions, metav1.Condition{
 			Type: string(kind), Status: status, Reason: reason, Message: message,
 		})
 	}
-	switch {
-	case contributes:
+	if observed.Invalid == nil {
 		set(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonValid),
 			validMessage(observed))
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady),
@@ -39,16 +35,13 @@ func exportConditions(observed Observed, contributions []Contribution, agreed De
 		for _, more := range observed.ExportConditions {
 			set(v1beta1.ServiceExportConditionType(more.Type), more.Status, more.Reason, shorten(more.Message))
 		}
-	case observed.Invalid != nil:
+	} else {
 		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason,
 			shorten(observed.Invalid.Message))
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonFailed),
 			"The service is not exported: see condition Valid.")
 		set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
 			string(v1beta1.ServiceExportReasonNoConflicts), "The service is not exported: see condition Valid.")
-	default:
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending),
-			"The Service was not reconciled yet.")
 	}
 	return conditions
 }

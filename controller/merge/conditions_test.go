@@ -37,8 +37,7 @@ func TestExportConditions(t *testing.T) {
 		"no Service": {func(o *Observed) {
 			o.Invalid = &export.Invalid{Reason: "NoService", Message: "Service demo/web does not exist."}
 		}, false, "Valid False NoService Service demo/web does not exist.\nReady False Failed " + see + "\nConflict False NoConflicts " + see},
-		"no export":     {func(o *Observed) { o.ServiceExport = nil }, false, ""},
-		"not looked at": {func(*Observed) {}, false, "Ready Unknown Pending The Service was not reconciled yet."},
+		"no export": {func(o *Observed) { o.ServiceExport = nil }, false, ""},
 	} {
 		observed := newObserved("east")
 		test.change(&observed)
