@@ -177,7 +177,7 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	group.Go(func() { r.Tracker.Run(ctx) })
 	beat := heartbeat.New(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Clock: c.options.Clock, Recorder: recorder,
-		After: c.options.StaleAfter, Late: r.Late, Retry: r.Retry,
+		After: c.options.Liveness.StaleAfter, Late: r.Late, Retry: r.Retry,
 		Annotations: func() map[string]string {
 			pods, exposed := c.targets(r)
 			own := reconciler.Standing(r.Local.Namespace(c.options.Namespace))

@@ -69,9 +69,9 @@ type Options struct {
 	// Expose is how clusters of other networks reach exports without an annotation: see export.ParseExposure.
 	// NodeAddresses is the type of node addresses for them: corev1.NodeInternalIP (the default) or corev1.NodeExternalIP.
 	Expose, NodeAddresses string
-	// StaleAfter is also how long a fault of the local cluster may last before its own heartbeat stops. 0 means
-	// DefaultStaleAfter.
-	liveness.Limits
+	// Liveness limits how long members may be silent. StaleAfter is also how long a fault of the local cluster may last before
+	// its own heartbeat stops; 0 means DefaultStaleAfter.
+	Liveness liveness.Limits
 	// MemberLimits bound what a member may contribute; 0 means the value in limits.Default.
 	MemberLimits limits.Limits
 	// LeaderElection makes one of several replicas lead. Without it, this must be the only replica.
@@ -130,8 +130,8 @@ func (o Options) complete() (Options, error) {
 	most.Services = cmp.Or(most.Services, limits.Default.Services)
 	most.Endpoints = cmp.Or(most.Endpoints, limits.Default.Endpoints)
 	most.SliceBytes = cmp.Or(most.SliceBytes, limits.Default.SliceBytes)
-	o.StaleAfter = cmp.Or(o.StaleAfter, DefaultStaleAfter)
-	if err := o.Validate(); err != nil { // of liveness.Limits
+	o.Liveness.StaleAfter = cmp.Or(o.Liveness.StaleAfter, DefaultStaleAfter)
+	if err := o.Liveness.Validate(); err != nil {
 		return o, err
 	}
 	if o.Clock == nil {

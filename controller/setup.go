@@ -88,11 +88,11 @@ func (c *controller) newReconciler(
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
 	}}
-	tracker := memberstate.NewTracker(o.Limits, o.Clock, c.own.ServicesFrom, reporter)
+	tracker := memberstate.NewTracker(o.Liveness, o.Clock, c.own.ServicesFrom, reporter)
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Report: reporter.Report,
-		Clock: o.Clock, Dial: o.Dial, Keep: apply.Credential(c.client),
+		Clock: o.Clock, Dial: o.Dial, SaveSecret: apply.Credential(c.client),
 	})
 	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
 	return reconciler.New(reconciler.Config{

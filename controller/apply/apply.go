@@ -76,11 +76,11 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 	if !terminating(p.observed.ServiceImport) {
 		importErr, serviceErr = p.writeImportAndService(ctx)
 	}
-	behind := p.writeSlices(ctx)
+	late := p.writeSlices(ctx)
 	nodePortsErr := p.writeNodePorts(ctx)
-	err := errors.Join(importErr, serviceErr, nodePortsErr, behind.err(), p.removeRest(ctx, behind))
+	err := errors.Join(importErr, serviceErr, nodePortsErr, late.err(), p.removeRest(ctx, late))
 	p.reportForeign()
-	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(behind[p.observed.Cluster], nodePortsErr)))
+	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(late[p.observed.Cluster], nodePortsErr)))
 	p.outcome.Due = p.ends(observed.Service)
 	return p.outcome, err
 }

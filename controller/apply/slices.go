@@ -15,31 +15,31 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// behind maps each source cluster that has an out-of-date slice to the error, which is nil if slices wait for their
+// lateClusters maps each source cluster that has an out-of-date slice to the error, which is nil if slices wait for their
 // import. Slices of these clusters are not deleted: a service is exported as long as it has a slice, and endpoints that
 // moved to a new slice may still be only in the old one.
-type behind map[string]error
+type lateClusters map[string]error
 
-func (b behind) add(cluster string, err error) { b[cluster] = errors.Join(b[cluster], err) }
+func (l lateClusters) add(cluster string, err error) { l[cluster] = errors.Join(l[cluster], err) }
 
-func (b behind) err() error {
+func (l lateClusters) err() error {
 	var errs []error
-	for _, cluster := range slices.Sorted(maps.Keys(b)) {
-		errs = append(errs, b[cluster])
+	for _, cluster := range slices.Sorted(maps.Keys(l)) {
+		errs = append(errs, l[cluster])
 	}
 	return errors.Join(errs...)
 }
 
 // writeSlices writes the desired slices. Without an import of this controller nothing can own the copies of members'
-// slices, so their clusters are behind. While the import terminates, existing copies are still updated.
-func (p *pass) writeSlices(ctx context.Context) behind {
+// slices, so their clusters are late. While the import terminates, existing copies are still updated.
+func (p *pass) writeSlices(ctx context.Context) lateClusters {
 	owner := p.observed.ServiceImport // as the merge saw it
 	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
 	known := make(map[string]*discoveryv1.EndpointSlice, len(p.observed.EndpointSlices))
 	for _, slice := range p.observed.EndpointSlices {
 		known[slice.Name] = slice
 	}
-	late := behind{}
+	late := lateClusters{}
 	client := p.Core.DiscoveryV1().EndpointSlices(p.namespace())
 	for _, desired := range p.result.EndpointSlices {
 		cluster := desired.Labels[export.LabelSourceCluster]
@@ -106,8 +106,8 @@ func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	return &update
 }
 
-// removeRest deletes objects of this controller that are no longer desired, except slices of clusters that are behind.
-func (p *pass) removeRest(ctx context.Context, behind behind) error {
+// removeRest deletes objects of this controller that are no longer desired, except slices of late clusters.
+func (p *pass) removeRest(ctx context.Context, late lateClusters) error {
 	wanted := make(map[string]bool, len(p.result.EndpointSlices))
 	for _, slice := range p.result.EndpointSlices {
 		wanted[slice.Name] = true
@@ -117,7 +117,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		if wanted[slice.Name] {
 			continue
 		}
-		if _, stays := behind[slice.Labels[export.LabelSourceCluster]]; stays {
+		if _, stays := late[slice.Labels[export.LabelSourceCluster]]; stays {
 			continue
 		}
 		err := remove(ctx, p, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)

@@ -29,6 +29,9 @@ func Conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions
 	}
 }
 
+// IsReady reports whether an endpoint is ready, as it is without the condition (API of EndpointSlices).
+func IsReady(endpoint *discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }
+
 func condition(value bool) *bool {
 	if value {
 		return &yes

@@ -90,7 +90,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 		s.tell(each[0], each[1])
 	}
 	s.gate.set(s.Informer, false)
-	if !s.read() {
+	if !s.Listed() {
 		close(s.synced)
 	}
 	return nil

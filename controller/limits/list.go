@@ -20,10 +20,10 @@ type List struct {
 	full   bool
 }
 
-// List begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
+// BeginList begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
 // it all slices of the list. Then call Show or, if the list failed, Abandon. From now on, again is called at most once,
 // with a delay, when there may be room for services that are left out; it must not block.
-func (s *Store) List(imported map[types.NamespacedName]Weight, again func()) *List {
+func (s *Store) BeginList(imported map[types.NamespacedName]Weight, again func()) *List {
 	s.again.Store(&again)
 	return &List{of: s, content: placesOf(imported), excess: Excess{}}
 }

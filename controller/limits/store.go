@@ -29,7 +29,7 @@ type Store struct {
 	cluster string
 	limits  Limits
 	memory  *Pool
-	// again requests another list of the member: see List. It is nil once it was called.
+	// again requests another list of the member: see BeginList. It is nil once it was called.
 	again atomic.Pointer[func()]
 	// truncated is the number of consecutive lists that left something out.
 	truncated atomic.Int32
@@ -51,7 +51,7 @@ type content struct {
 type service struct {
 	slices []*slice
 	// weight is the weight of the slices or, if there are none, of the copies in the local cluster. The service counts no
-	// less than least: see Keep.
+	// less than least: see CountCopies.
 	weight, least Weight
 	// imported is set if the service was imported when the list began, so that the list cannot evict it.
 	imported bool
@@ -249,9 +249,9 @@ func (s *Store) remove(name types.NamespacedName) (changed []types.NamespacedNam
 	return []types.NamespacedName{old.service}
 }
 
-// Keep makes a service count no less than its copies, which stay while its slices cannot be read. Otherwise, a member
+// CountCopies makes a service count no less than its copies, which stay while its slices cannot be read. Otherwise, a member
 // could exceed its limits by breaking its published slices. Pass the zero Weight if no copies stay.
-func (s *Store) Keep(service types.NamespacedName, copies Weight) {
+func (s *Store) CountCopies(service types.NamespacedName, copies Weight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is, known := s.services[service]

@@ -51,7 +51,7 @@ func demo(service string) types.NamespacedName {
 
 // list begins a list, and offers it slices.
 func (s *Store) list(imported map[types.NamespacedName]Weight, offered string) *List {
-	list := s.List(imported, func() {})
+	list := s.BeginList(imported, func() {})
 	for word := range strings.FieldsSeq(offered) {
 		list.Offer(parsed(word))
 	}
@@ -320,7 +320,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 			case 3:
 				if is := s.services[name]; len(is.slices) > 0 { // a service that counted its copies before
 					kept[name] = Weight{IPv4: random.IntN(is.weight.Endpoints() + limits.Endpoints - s.endpoints + 1)}
-					s.Keep(name, kept[name])
+					s.CountCopies(name, kept[name])
 				}
 			default:
 				s.Put(slice)
@@ -431,7 +431,7 @@ func TestKeepDuringAList(t *testing.T) {
 	s := NewStore("west", Default, memory, imported)
 	s.list(imported, "b/1=100")
 	claimed := memory.held["west"]
-	if s.Keep(demo("a"), Weight{}); claimed <= 1000 || memory.held["west"] != claimed {
+	if s.CountCopies(demo("a"), Weight{}); claimed <= 1000 || memory.held["west"] != claimed {
 		t.Errorf("%d of %d bytes are held", memory.held["west"], claimed)
 	}
 }
@@ -441,7 +441,7 @@ func TestKeepDuringAList(t *testing.T) {
 func TestCopiesOfNoSlice(t *testing.T) {
 	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), map[types.NamespacedName]Weight{demo("a"): {}})
 	for _, endpoints := range []int{0, 5} {
-		s.Keep(demo("a"), Weight{IPv4: endpoints})
+		s.CountCopies(demo("a"), Weight{IPv4: endpoints})
 		if len(s.services) != 1 || s.endpoints != endpoints {
 			t.Errorf("%d services and %d endpoints, want %d", len(s.services), s.endpoints, endpoints)
 		}
@@ -457,7 +457,7 @@ func TestAgain(t *testing.T) {
 		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
 		began, asked := time.Now(), ""
 		for _, name := range []string{"first", "second"} {
-			list := s.List(nil, func() { asked += fmt.Sprint(name, " after ", time.Since(began)) })
+			list := s.BeginList(nil, func() { asked += fmt.Sprint(name, " after ", time.Since(began)) })
 			list.Offer(parsed("a=1"))
 			list.Offer(parsed("b=1"))
 			s.Show(list)

@@ -124,19 +124,9 @@ func (c *Cluster) Node(name string) (export.Node, bool) {
 	return export.Node{}, false
 }
 
-// NodesKnown reports whether the nodes were listed.
-func (c *Cluster) NodesKnown() bool {
-	select {
-	case <-c.Nodes.Synced():
-		return true
-	default:
-		return false
-	}
-}
-
 // Zones returns the zones of the nodes, which hints depend on. Before the nodes are known there are no hints.
 func (c *Cluster) Zones() placement.Nodes {
-	if !c.NodesKnown() {
+	if !c.Nodes.Listed() {
 		return placement.Nodes{SomeWithoutZone: true}
 	}
 	zones := c.Nodes.Indexer().ListIndexFuncValues(byZone)

@@ -84,7 +84,7 @@ func TestBounded(t *testing.T) {
 			case test.token:
 				_, err = m.core.ServiceAccounts("x").CreateToken(t.Context(), "x", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 			case test.watch:
-				err = watchFrom(t.Context(), m, watchedSlices, m.slices, &version, count, count)
+				err = watchFrom(t.Context(), m, watchedSlices, m.slicesRequest, &version, count, count)
 			default:
 				err = m.page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}

@@ -43,15 +43,15 @@ func (m *Member) connect(config *rest.Config, client *http.Client) (err error) {
 	return err
 }
 
-// slices is a request for the EndpointSlices that the member publishes.
-func (m *Member) slices(options metav1.ListOptions) *rest.Request {
+// slicesRequest returns a request for the EndpointSlices that the member publishes.
+func (m *Member) slicesRequest(options metav1.ListOptions) *rest.Request {
 	options.LabelSelector = v1beta1.LabelSourceCluster + "=" + m.cluster
 	return m.core.RESTClient().Get().AbsPath("apis/discovery.k8s.io/v1").Resource("endpointslices").
 		VersionedParams(&options, scheme.ParameterCodec)
 }
 
-// leases is a request for the heartbeat alone.
-func (m *Member) leases(options metav1.ListOptions) *rest.Request {
+// heartbeatRequest returns a request for the heartbeat alone.
+func (m *Member) heartbeatRequest(options metav1.ListOptions) *rest.Request {
 	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 	return m.core.RESTClient().Get().AbsPath("apis/coordination.k8s.io/v1").Namespace(m.source.Load().credential.Namespace).
 		Resource("leases").VersionedParams(&options, scheme.ParameterCodec)
@@ -70,7 +70,7 @@ func receive(body io.ReadCloser, into object) error {
 // once. A page waits for its turn only after its response has begun, so a server that does not answer blocks no other member. A
 // slow server blocks them for at most pageWithin.
 func (m *Member) page(ctx context.Context, options metav1.ListOptions, take func(*discoveryv1.EndpointSliceList)) error {
-	body, err := m.slices(options).Stream(ctx)
+	body, err := m.slicesRequest(options).Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (m *Member) page(ctx context.Context, options metav1.ListOptions, take func
 // current resourceVersion of the member's etcd.
 func (m *Member) readHeartbeat(ctx context.Context) (version, uid string, err error) {
 	list := &coordinationv1.LeaseList{}
-	body, err := m.leases(metav1.ListOptions{Limit: pageSize}).Stream(ctx)
+	body, err := m.heartbeatRequest(metav1.ListOptions{Limit: pageSize}).Stream(ctx)
 	if err == nil {
 		err = receive(body, list)
 	}
@@ -186,7 +186,7 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 		}
 		began := time.Now()
 		ignore := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
-		err = watchFrom(ctx, m, watchedHeartbeat, m.leases, &version, m.hear, ignore)
+		err = watchFrom(ctx, m, watchedHeartbeat, m.heartbeatRequest, &version, m.hear, ignore)
 		return time.Since(began) > lasting, err
 	})
 }
@@ -195,20 +195,20 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 // and if the limits may have room for slices that the last list left out.
 func (m *Member) readSlices(ctx context.Context) {
 	version := ""      // all changes up to it are known; empty: list the slices
-	var listed *string // see list
+	var listed *string // see listSlices
 	// end cancels the watch when there may be room for slices that the list left out; the slices are then listed again.
 	current, end := context.WithCancel(ctx)
 	m.follow(ctx, watchedSlices, func() (good bool, err error) {
 		if version == "" || !m.unchanged(ctx, version, listed) {
 			end()
 			current, end = context.WithCancel(ctx)
-			version, listed, err = m.list(ctx, end)
+			version, listed, err = m.listSlices(ctx, end)
 			if m.note(ctx, watchedSlices, err); err != nil {
 				return false, err
 			}
 		}
 		began := time.Now()
-		err = watchFrom(current, m, watchedSlices, m.slices, &version, m.put, m.remove)
+		err = watchFrom(current, m, watchedSlices, m.slicesRequest, &version, m.putSlice, m.removeSlice)
 		if err != nil && !apierrors.IsTooManyRequests(err) { // after 429, a list would cost an overloaded API server more
 			version = ""
 		}
@@ -239,11 +239,11 @@ func (m *Member) unchanged(ctx context.Context, from string, listed *string) boo
 // again after pagesToGrow pages that fit: the list must end before etcd compacts its revision.
 const pageSize, pagesToGrow = 100, 8
 
-// list lists the slices of a member in pages, and stores those that the limits allow. Only these and one page are in memory.
+// listSlices lists the slices of a member in pages, and stores those that the limits allow. Only these and one page are in memory.
 // The list may come from another cluster than the last heartbeat, so the heartbeat is read again before the list becomes
-// visible. again is passed to limits.Store.List. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
-func (m *Member) list(ctx context.Context, again func()) (version string, listed *string, err error) {
-	selection := m.List(m.set.config.Local.Imported(m.cluster), again)
+// visible. again is passed to limits.Store.BeginList. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
+func (m *Member) listSlices(ctx context.Context, again func()) (version string, listed *string, err error) {
+	selection := m.BeginList(m.set.config.Local.Imported(m.cluster), again)
 	defer func() {
 		if err != nil {
 			m.Abandon()

@@ -136,7 +136,7 @@ func TestWhatIsListedAgain(t *testing.T) {
 				stop := connected(t, m, "https://west", server).reads(t)
 				if test.room {
 					<-time.After(time.Second)
-					m.put(slice("one", "web", "2"))
+					m.putSlice(slice("one", "web", "2"))
 					pool.Hold("other", 0)
 				}
 				<-time.After(3 * time.Minute)

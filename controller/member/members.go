@@ -82,8 +82,8 @@ type Config struct {
 	Tracker Tracker
 	// Report is called when a problem begins, and when its kind changes. It must not block.
 	Report func(Problem)
-	// Keep writes the Secret of a member with a renewed token. It must fail if the Secret has changed since it was read.
-	Keep func(context.Context, *corev1.Secret) error
+	// SaveSecret writes the Secret of a member with a renewed token. It must fail if the Secret has changed since it was read.
+	SaveSecret func(context.Context, *corev1.Secret) error
 	// Clock times the lists of Sources and the renewal of tokens.
 	Clock clock.WithTicker
 	// Dial connects to members; nil means a net.Dialer.

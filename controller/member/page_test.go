@@ -145,7 +145,7 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 			return body, nil
 		}))
 		nobody := func(*discoveryv1.EndpointSlice) { t.Error("there is an event") }
-		if err := watchFrom(t.Context(), m, watchedSlices, m.slices, &version, nobody, nobody); err != nil {
+		if err := watchFrom(t.Context(), m, watchedSlices, m.slicesRequest, &version, nobody, nobody); err != nil {
 			t.Error(err)
 		}
 		if timeout, _ := time.ParseDuration(seconds + "s"); time.Since(began) != timeout+patience || timeout < 5*time.Minute {

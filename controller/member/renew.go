@@ -94,7 +94,7 @@ func (m *Member) replaceToken(ctx context.Context, has Token, token string) erro
 	}
 	changed := held.DeepCopy()
 	changed.Data[KubeconfigKey] = kubeconfig
-	if err := m.set.config.Keep(asking, changed); err != nil {
+	if err := m.set.config.SaveSecret(asking, changed); err != nil {
 		return fmt.Errorf("write the new token to Secret %s: %w", klog.KObj(held), err)
 	}
 	klog.FromContext(ctx).Info("Renewed the token of the member", "secret", klog.KObj(held))

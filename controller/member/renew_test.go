@@ -90,7 +90,7 @@ func TestRenewToken(t *testing.T) {
 				m := e.holding(t, held)
 				ctx, replaced := context.WithTimeout(klog.NewContext(t.Context(), logr.Discard()), 2*life)
 				conflicts := 1
-				m.set.config.Keep = func(_ context.Context, changed *corev1.Secret) error {
+				m.set.config.SaveSecret = func(_ context.Context, changed *corev1.Secret) error {
 					if changed.ResourceVersion != fmt.Sprint(written) || changed.Annotations[RankAnnotation] != "3" ||
 						string(changed.Data["more"]) != "stays" {
 						t.Errorf("written: %v", changed)
@@ -140,7 +140,7 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 		} {
 			e := &exporter{names: map[string]bool{}, using: &token, answer: answer}
 			m := e.holding(t, heldToken(token))
-			m.set.config.Keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
+			m.set.config.SaveSecret = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
 			has, _ := ParseToken(token)
 			if err := m.replaceToken(t.Context(), has, token); err == nil || e.asked != 1 {
 				t.Errorf("%s: %v after %d requests", name, err, e.asked)

@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,10 +14,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// put stores a slice, unless the limits refuse it.
-func (m *Member) put(slice *discoveryv1.EndpointSlice) { m.changed(m.Put(export.Strip(slice))) }
+// putSlice stores a slice, unless the limits refuse it.
+func (m *Member) putSlice(slice *discoveryv1.EndpointSlice) { m.changed(m.Put(export.Strip(slice))) }
 
-func (m *Member) remove(slice *discoveryv1.EndpointSlice) { m.changed(m.Remove(slice)) }
+func (m *Member) removeSlice(slice *discoveryv1.EndpointSlice) { m.changed(m.Remove(slice)) }
 
 func (m *Member) changed(services []types.NamespacedName) {
 	for _, service := range services {
@@ -25,7 +26,8 @@ func (m *Member) changed(services []types.NamespacedName) {
 }
 
 // replace makes a complete list visible, and reports whether it lacks a known service. uid is the UID of the listed cluster.
-// The handler is notified only of services that changed.
+// The handler is notified only of services that changed. The Tracker calls Show, so that it judges the list before any
+// verdict is read.
 func (m *Member) replace(ctx context.Context, list *limits.List, uid string) (lacks bool) {
 	before := m.Synced()
 	var changed []types.NamespacedName
@@ -36,4 +38,30 @@ func (m *Member) replace(ctx context.Context, list *limits.List, uid string) (la
 		m.set.handler.MemberChanged(m.cluster)
 	}
 	return lacks
+}
+
+// Publishing returns the members that publish slices of a service, in no order. The list is new.
+func (s *Members) Publishing(service types.NamespacedName) []*Member {
+	s.publishing.RLock()
+	defer s.publishing.RUnlock()
+	return slices.DeleteFunc(slices.Clone(s.publishers[service]), s.left)
+}
+
+// left reports whether a member left, or was replaced by one with another credential.
+func (s *Members) left(m *Member) bool { return s.Get(m.cluster) != m }
+
+// slicesChanged updates publishers after slices of a service changed, and notifies the handler. The member may have left.
+func (s *Members) slicesChanged(m *Member, service types.NamespacedName) {
+	s.publishing.Lock()
+	all := slices.DeleteFunc(s.publishers[service], func(other *Member) bool { return other == m || s.left(other) })
+	if !s.left(m) && m.Encoded(service) > 0 {
+		all = append(all, m)
+	}
+	if len(all) > 0 {
+		s.publishers[service] = all
+	} else {
+		delete(s.publishers, service)
+	}
+	s.publishing.Unlock()
+	s.handler.ServiceChanged(service)
 }

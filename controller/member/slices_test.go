@@ -31,7 +31,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // replace lists the slices of the server, and returns the UID of its cluster, nil if the list may be incomplete.
 func replace(t *testing.T, store *Member, server *pages) *string {
 	t.Helper()
-	_, listed, err := connected(t, store, "https://west", server.serve(t)).list(t.Context(), func() {})
+	_, listed, err := connected(t, store, "https://west", server.serve(t)).listSlices(t.Context(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestStoredFields(t *testing.T) {
 	}).west()
 	replace(t, m, &pages{slices: []*discoveryv1.EndpointSlice{slice("a", "web", "1")}, most: pageSize})
 	replace(t, m, &pages{slices: []*discoveryv1.EndpointSlice{slice("a", "web", "1")}, most: pageSize})
-	m.put(slice("b", "web", "2"))
+	m.putSlice(slice("b", "web", "2"))
 	published, complete := m.Read(types.NamespacedName{Namespace: "demo", Name: "web"})
 	if len(published) != 2 || !complete {
 		t.Errorf("published are %v, complete: %t", published, complete)
@@ -60,7 +60,7 @@ func TestStoredFields(t *testing.T) {
 			t.Errorf("stored with more fields than are needed: %v", each)
 		}
 	}
-	if m.remove(slice("b", "web", "3")); !slices.Equal(told, []string{"web", "west", "web", "web"}) {
+	if m.removeSlice(slice("b", "web", "3")); !slices.Equal(told, []string{"web", "west", "web", "web"}) {
 		t.Errorf("told %q", told)
 	}
 }

@@ -30,7 +30,7 @@ func coverage(contributions []Contribution, placement Placement) covers {
 			slice := &contribution.View.Slices[i]
 			lowest := Unused
 			for j := range slice.Endpoints {
-				if endpoint := &slice.Endpoints[j]; isReady(endpoint) {
+				if endpoint := &slice.Endpoints[j]; export.IsReady(endpoint) {
 					_, cover := placement.Level(contribution, slice, endpoint)
 					lowest = min(lowest, cover)
 				}
@@ -70,7 +70,7 @@ func (c covers) all(of Level, agreed Decision, slice *export.Slice) bool {
 // place returns the endpoints of a slice with their conditions, and the indices of ready endpoints that are demoted.
 // These become serving and terminating, so that kube-proxy uses them only if no endpoint is ready. Unused endpoints
 // become neither ready nor serving, so that neither kube-proxy nor DNS uses them. The view stays unchanged.
-func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (endpoints []discoveryv1.Endpoint, waiting []int) {
+func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (endpoints []discoveryv1.Endpoint, demoted []int) {
 	endpoints = slice.Endpoints
 	last, covered, changed := Level(0), false, false // level 0 is never covered
 	for i := range slice.Endpoints {
@@ -79,7 +79,7 @@ func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (
 		if level != last {
 			last, covered = level, level != Unused && c.all(level, agreed, slice)
 		}
-		ready := isReady(endpoint)
+		ready := export.IsReady(endpoint)
 		if level != Unused && (!ready || !covered) {
 			continue
 		}
@@ -88,12 +88,8 @@ func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (
 		}
 		endpoints[i].Conditions = export.Conditions(false, level != Unused, level != Unused)
 		if ready {
-			waiting = append(waiting, i)
+			demoted = append(demoted, i)
 		}
 	}
-	return endpoints, waiting
-}
-
-func isReady(endpoint *discoveryv1.Endpoint) bool {
-	return endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
+	return endpoints, demoted
 }

@@ -105,12 +105,12 @@ type Result struct {
 // slices. While the ServiceImport does not exist its UID in owner references is empty: the caller writes nothing
 // that the import owns, and merges again.
 func Merge(observed Observed, contributions []Contribution) Result {
-	result, _ := Explain(observed, contributions)
+	result, _ := Decide(observed, contributions)
 	return result
 }
 
-// Explain returns the Result of Merge, and the Decision.
-func Explain(observed Observed, contributions []Contribution) (Result, Decision) {
+// Decide merges as Merge does, and also returns the Decision that led to the Result.
+func Decide(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), decide(contributions)
 	agreed.Placement = demotedLast{}

@@ -24,9 +24,9 @@ type Placement interface {
 	// Level returns the level use at which an endpoint of a slice of the contribution is used, and the level cover as
 	// which it counts for the demotion of others. Either both are Unused or none is.
 	Level(from Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level)
-	// Decorate completes the object of a slice. waiting are the indices of ready endpoints that are not ready in the
+	// Decorate completes the object of a slice. demoted are the indices of ready endpoints that are not ready in the
 	// object. The endpoints of the object may be shared, and must be replaced as a whole.
-	Decorate(object *discoveryv1.EndpointSlice, from Contribution, slice *export.Slice, waiting []int)
+	Decorate(object *discoveryv1.EndpointSlice, from Contribution, slice *export.Slice, demoted []int)
 	// Hinted reports whether Decorate adds hints of its own, besides those for the trafficDistribution of the import.
 	// The derived Service then has a trafficDistribution, because some data planes follow hints only with it.
 	Hinted() bool

@@ -42,7 +42,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		name := fmt.Sprintf("clusterset %d, cluster %s: ", seed, m.observed.Cluster)
 		contributions := contributionsIn(r, m.observed.Cluster, members)
 		before := inputOf(t, m.observed, contributions)
-		result, decision := Explain(m.observed, contributions)
+		result, decision := Decide(m.observed, contributions)
 		diff(t, name+"input", inputOf(t, m.observed, contributions), before)
 
 		// Invariant: the same views give the same import everywhere.
@@ -76,7 +76,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 				for i := range view.Slices {
 					endpoints := slices.Clone(view.Slices[i].Endpoints)
 					for j := range endpoints {
-						if !isReady(&endpoints[j]) {
+						if !export.IsReady(&endpoints[j]) {
 							endpoints[j].Conditions = export.Conditions(false, false, false)
 						}
 					}

@@ -28,14 +28,14 @@ func endpointSlices(observed Observed, agreed Decision, contributions []Contribu
 		view := contribution.View
 		for i := range view.Slices {
 			slice := &view.Slices[i]
-			endpoints, waiting := covered.place(agreed, contribution, slice)
+			endpoints, demoted := covered.place(agreed, contribution, slice)
 			object := endpointSlice(observed, view, slice)
 			if !view.Absent() {
 				labelForKubeProxy(observed, agreed, object.Labels)
 			}
-			object.Annotations = view.Annotations(slice, waiting)
+			object.Annotations = view.Annotations(slice, demoted)
 			object.Endpoints, object.Ports = endpoints, slicePorts(agreed, slice)
-			agreed.Placement.Decorate(object, contribution, slice, waiting)
+			agreed.Placement.Decorate(object, contribution, slice, demoted)
 			result = append(result, object)
 		}
 		result = append(result, exposedSlices(observed, agreed, view)...)

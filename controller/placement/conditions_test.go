@@ -53,7 +53,7 @@ func readyIn(result merge.Result) map[string]int {
 	all := map[string]int{}
 	for _, slice := range result.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {
-			if isReady(&endpoint) {
+			if export.IsReady(&endpoint) {
 				all[slice.Labels[export.LabelSourceCluster]]++
 			}
 		}

@@ -72,7 +72,7 @@ func newHints(distribution string, cluster bool, nodes Nodes, own *export.View) 
 	h.ready = map[served]bool{}
 	for _, slice := range own.Slices {
 		for i := range slice.Endpoints {
-			if endpoint := &slice.Endpoints[i]; isReady(endpoint) {
+			if endpoint := &slice.Endpoints[i]; export.IsReady(endpoint) {
 				for _, target := range slice.Targets {
 					h.ready[served{ptr.Deref(endpoint.Zone, ""), slice.AddressType, target.Protocol, target.Number}] = true
 				}

@@ -23,7 +23,7 @@ func orderText(result merge.Result) string {
 		text := slice.Labels[export.LabelSourceCluster]
 		for _, endpoint := range slice.Endpoints {
 			switch c := endpoint.Conditions; {
-			case isReady(&endpoint):
+			case export.IsReady(&endpoint):
 			case *c.Serving && *c.Terminating:
 				text += "~"
 			default:

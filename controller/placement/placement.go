@@ -133,8 +133,8 @@ func (p *placement) Level(from merge.Contribution, slice *export.Slice, endpoint
 }
 
 // Decorate implements merge.Placement.
-func (p *placement) Decorate(object *discoveryv1.EndpointSlice, from merge.Contribution, slice *export.Slice, waiting []int) {
-	if text := p.srv(from, slice, waiting); text != "" {
+func (p *placement) Decorate(object *discoveryv1.EndpointSlice, from merge.Contribution, slice *export.Slice, demoted []int) {
+	if text := p.srv(from, slice, demoted); text != "" {
 		object.Annotations[export.AnnotationSRV] = text
 	}
 	object.Endpoints = p.hints.of(from.View.Cluster == p.Cluster.ID, slice, object.Endpoints)

@@ -15,14 +15,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// srv returns the value of export.AnnotationSRV for a slice of a headless import with waiting endpoints, empty for none:
+// srv returns the value of export.AnnotationSRV for a slice of a headless import with demoted endpoints, empty for none:
 // the level as priority, so that clients also know the next clusters, and the shares as weights, which are finer than
 // whole endpoints. Endpoints that a weight leaves out are listed with the others of their cluster. Unreachable and
 // drained clusters are not listed while others are ready.
-func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []int) string {
+func (p *placement) srv(from merge.Contribution, slice *export.Slice, demoted []int) string {
 	place := p.places[from.View.Cluster]
-	if !p.headless || place.outside || from.Demote && len(waiting) > 0 ||
-		!slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return isReady(&e) }) {
+	if !p.headless || place.outside || from.Demote && len(demoted) > 0 ||
+		!slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return export.IsReady(&e) }) {
 		return ""
 	}
 	priority, weight := place.use, usualWeight
@@ -31,7 +31,7 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 	} else if weighed {
 		weight = each
 	}
-	if priority == 0 && weight == usualWeight && len(waiting) == 0 {
+	if priority == 0 && weight == usualWeight && len(demoted) == 0 {
 		return "" // DNS servers do the same without the annotation
 	}
 	text := fmt.Sprintf("priority=%d", priority)
@@ -41,7 +41,7 @@ func (p *placement) srv(from merge.Contribution, slice *export.Slice, waiting []
 	var terminating []string
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
-		if c := endpoint.Conditions; !isReady(endpoint) && ptr.Deref(c.Serving, true) && ptr.Deref(c.Terminating, false) {
+		if c := endpoint.Conditions; !export.IsReady(endpoint) && ptr.Deref(c.Serving, true) && ptr.Deref(c.Terminating, false) {
 			terminating = append(terminating, strconv.Itoa(i))
 		}
 	}

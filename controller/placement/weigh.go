@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -61,7 +60,7 @@ func (p *placement) positionsOf(view *export.View, addressType discoveryv1.Addre
 			continue
 		}
 		for j := range slice.Endpoints {
-			if endpoint := &slice.Endpoints[j]; isReady(endpoint) {
+			if endpoint := &slice.Endpoints[j]; export.IsReady(endpoint) {
 				ready = append(ready, positionOf(p.imported, endpoint))
 			}
 		}
@@ -87,5 +86,3 @@ func (p *placement) leavesSome(cluster string) bool {
 	}
 	return false
 }
-
-func isReady(endpoint *discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }

@@ -50,7 +50,7 @@ func Of(objects []*discoveryv1.EndpointSlice) []liveness.Target {
 		port := portOf(slice)
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
-			if port == 0 || len(endpoint.Addresses) == 0 || !ptr.Deref(endpoint.Conditions.Ready, true) ||
+			if port == 0 || len(endpoint.Addresses) == 0 || !export.IsReady(endpoint) ||
 				ptr.Deref(endpoint.Conditions.Terminating, false) {
 				continue
 			}

@@ -64,7 +64,7 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 // enqueueShown enqueues a service because of an object that this controller may have written.
 func (r *Reconciler) enqueueShown(service types.NamespacedName, change apply.Change) {
 	if r.Applier.Sees(service, change) {
-		r.queue.AddOthers(service)
+		r.queue.AddLimited(service)
 	}
 }
 

@@ -25,12 +25,12 @@ const (
 	restAtMost  = time.Second
 )
 
-// Bounds of the passes that other writers cause, so that no two writers revert each other's changes without a pause: a
-// service has othersAtOnce such passes in each othersWindow, and later ones wait for othersDelay.
+// Bounds of the passes that AddLimited causes, so that no two writers revert each other's changes without a pause: a
+// service has limitedAtOnce such passes in each limitedWindow, and later ones wait for limitedDelay.
 const (
-	othersAtOnce = 100
-	othersWindow = 5 * time.Minute
-	othersDelay  = 30 * time.Second
+	limitedAtOnce = 100
+	limitedWindow = 5 * time.Minute
+	limitedDelay  = 30 * time.Second
 )
 
 // A queue holds each service to reconcile once. The first change of a service in a while is due at once, and changes
@@ -39,9 +39,9 @@ type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu sync.Mutex
-	// others counts the passes that other writers caused in the current othersWindow, which began at since.
-	others map[types.NamespacedName]caused
-	since  time.Time
+	// limited counts the passes that AddLimited caused in the current limitedWindow, which began at since.
+	limited map[types.NamespacedName]caused
+	since   time.Time
 }
 
 type caused struct {
@@ -53,27 +53,27 @@ func newQueue() *queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap)
 	return &queue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(limiter),
-		others:                     map[types.NamespacedName]caused{},
+		limited:                    map[types.NamespacedName]caused{},
 		since:                      time.Now(),
 	}
 }
 
-// AddOthers adds a service for a pass that other writers, or the answers to own writes, may cause without end.
-func (q *queue) AddOthers(service types.NamespacedName) {
+// AddLimited adds a service for a pass that other writers, or the answers to own writes, may cause without end.
+func (q *queue) AddLimited(service types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	if now.Sub(q.since) >= othersWindow {
-		clear(q.others)
+	if now.Sub(q.since) >= limitedWindow {
+		clear(q.limited)
 		q.since = now
 	}
-	of := q.others[service]
+	of := q.limited[service]
 	if now.Sub(of.last) >= restAtLeast { // earlier changes belong to the same pass
 		of = caused{of.passes + 1, now}
 	}
-	q.others[service] = of
-	if of.passes > othersAtOnce {
-		q.AddAfter(service, othersDelay)
+	q.limited[service] = of
+	if of.passes > limitedAtOnce {
+		q.AddAfter(service, limitedDelay)
 	} else {
 		q.Add(service)
 	}

@@ -27,7 +27,7 @@ func TestServicesRest(t *testing.T) {
 		"a short pass":       {time.Millisecond, func(q *queue) { q.Add(web) }, 100 * time.Millisecond},
 		"a long pass":        {time.Second / 5, func(q *queue) { q.Add(web); q.Add(web) }, 4 * time.Second / 5},
 		"a pass that waited": {time.Minute, func(q *queue) { q.Add(web) }, time.Second},
-		"another writer":     {time.Millisecond, func(q *queue) { q.AddOthers(web) }, 100 * time.Millisecond},
+		"another writer":     {time.Millisecond, func(q *queue) { q.AddLimited(web) }, 100 * time.Millisecond},
 		"a failure":          {time.Millisecond, func(q *queue) { q.AddRateLimited(web) }, 100 * time.Millisecond},
 		"a change long ago":  {time.Second, func(q *queue) { pass(time.Hour); q.Add(web) }, time.Hour},
 	} {
@@ -56,7 +56,7 @@ func TestServicesRest(t *testing.T) {
 }
 
 // TestWritersFight: another writer reverts each change at once. The first ones are corrected after a rest, later ones
-// after othersDelay. Changes of exports are written without this delay.
+// after limitedDelay. Changes of exports are written without this delay.
 func TestWritersFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web, q := types.NamespacedName{Namespace: "demo", Name: "web"}, newQueue()
@@ -71,25 +71,25 @@ func TestWritersFight(t *testing.T) {
 		}
 		for begin := time.Now(); time.Since(begin) < time.Hour; {
 			for range 3 { // objects
-				q.AddOthers(web)
+				q.AddLimited(web)
 			}
 			took := next()
-			if slowest = max(slowest, took); passes <= othersAtOnce && took > restAtLeast {
+			if slowest = max(slowest, took); passes <= limitedAtOnce && took > restAtLeast {
 				t.Fatalf("pass %d waited for %s", passes, took)
 			}
 		}
-		if passes < 1000 || passes > 1400 || slowest != othersDelay {
+		if passes < 1000 || passes > 1400 || slowest != limitedDelay {
 			t.Errorf("%d passes in an hour, which waited for %s at most", passes, slowest)
 		}
-		q.AddOthers(web)
+		q.AddLimited(web)
 		q.Add(web)
 		if took := next(); took > restAtLeast {
 			t.Errorf("a change of an export waited for %s", took)
 		}
-		if pass(othersWindow); q.Len() > 0 {
+		if pass(limitedWindow); q.Len() > 0 {
 			next()
 		}
-		q.AddOthers(web)
+		q.AddLimited(web)
 		if took := next(); took > restAtLeast {
 			t.Errorf("after the fight, a correction waited for %s", took)
 		}
@@ -103,7 +103,7 @@ func TestAnotherDeletesEachCreation(t *testing.T) {
 		defer q.ShutDown()
 		passes := 0
 		for begin := time.Now(); time.Since(begin) < time.Hour; passes++ {
-			q.AddOthers(web)
+			q.AddLimited(web)
 			q.Get()
 			pass(restAtLeast / 10)
 			q.Rest(web, 0)

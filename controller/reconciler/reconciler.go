@@ -223,7 +223,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		return 0
 	}
 	if outcome.Due {
-		r.queue.AddOthers(service)
+		r.queue.AddLimited(service)
 	}
 	if ctx.Err() != nil {
 		return 0 // the work ends
@@ -248,7 +248,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		r.queue.Forget(service)
 		r.failing.Delete(service)
 		if outcome.Again {
-			r.queue.AddOthers(service) // so that another writer cannot cause passes without end
+			r.queue.AddLimited(service) // so that another writer cannot cause passes without end
 			return 0
 		}
 	}
@@ -271,7 +271,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.Applier.Forget(service)
 		r.memories.Delete(service)
 		for _, m := range r.Members.List() {
-			m.Keep(service, limits.Weight{})
+			m.CountCopies(service, limits.Weight{})
 		}
 		return apply.Outcome{}, nil // its objects are deleted with it; a new namespace enqueues its services
 	}
@@ -291,7 +291,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 				copies = copies.Plus(limits.WeightOf(slice))
 			}
 		}
-		m.Keep(service, copies)
+		m.CountCopies(service, copies)
 	}
 	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
 	if r.Applier.Behind(service) {

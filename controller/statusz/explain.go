@@ -52,12 +52,12 @@ type Publisher struct {
 // Explain explains how a service is imported in the local cluster.
 func Explain(s Subject) state.Explanation {
 	observed := s.Observed
-	result, decision := merge.Explain(observed, s.Contributions)
-	e := &explanation{Subject: s, Explanation: state.Explanation{
+	result, decision := merge.Decide(observed, s.Contributions)
+	e := &explanation{Subject: s, result: result, decision: decision, Explanation: state.Explanation{
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: decision.Ranked,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: state.Findings{},
-	}, result: result, placement: decision.Placement}
+	}}
 	e.result.EndpointSlices = slices.DeleteFunc(e.result.EndpointSlices, export.IsExposed)
 	if observed.ServiceImport != nil {
 		e.imported(observed.ServiceImport)
@@ -75,7 +75,7 @@ func Explain(s Subject) state.Explanation {
 	e.rest()
 	e.wait()
 	e.count()
-	e.findings(decision)
+	e.findings()
 	e.summarize()
 	return e.Explanation
 }
@@ -83,8 +83,8 @@ func Explain(s Subject) state.Explanation {
 type explanation struct {
 	Subject
 	state.Explanation
-	result    merge.Result
-	placement merge.Placement
+	result   merge.Result
+	decision merge.Decision
 }
 
 func (e *explanation) headless() bool {
@@ -113,7 +113,7 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 	}
 	for _, slice := range e.result.EndpointSlices {
 		for _, endpoint := range slice.Endpoints {
-			if ptr.Deref(endpoint.Conditions.Ready, true) {
+			if export.IsReady(&endpoint) {
 				e.DNS = append(e.DNS, endpoint.Addresses[0])
 			}
 		}
@@ -125,7 +125,7 @@ func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
 // export adds the export of a cluster that contributes, and its endpoints.
 func (e *explanation) export(from merge.Contribution) {
 	cluster, who := from.View.Cluster, e.publisher(from.View.Cluster)
-	rules := e.placement.Rules(cluster)
+	rules := e.decision.Placement.Rules(cluster)
 	out := state.Export{
 		Cluster: cluster, State: who.Verdict.State.String(), Since: from.View.Spec.Created, Rules: rules,
 	}
@@ -142,7 +142,7 @@ func (e *explanation) export(from merge.Contribution) {
 	ready := map[string]bool{} // by address, in its own cluster
 	for i := range from.View.Slices {
 		for _, endpoint := range from.View.Slices[i].Endpoints {
-			ready[endpoint.Addresses[0]] = ptr.Deref(endpoint.Conditions.Ready, true)
+			ready[endpoint.Addresses[0]] = export.IsReady(&endpoint)
 		}
 	}
 	for _, slice := range e.result.EndpointSlices {
@@ -176,8 +176,8 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 	case from.Demote:
 		demoted = who.Cluster + " is drained"
 	}
-	ready := ptr.Deref(endpoint.Conditions.Ready, true)
-	level, _ := e.placement.Level(from, &export.Slice{AddressType: slice.AddressType}, endpoint)
+	ready := export.IsReady(endpoint)
+	level, _ := e.decision.Placement.Level(from, &export.Slice{AddressType: slice.AddressType}, endpoint)
 	switch {
 	case level == merge.Unused:
 		return state.Outside, strings.Join(rules, ", ")
@@ -290,7 +290,8 @@ func (e *explanation) count() {
 }
 
 // findings adds the problems and their fixes.
-func (e *explanation) findings(decision merge.Decision) {
+func (e *explanation) findings() {
+	decision := e.decision
 	observed := e.Observed
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:

@@ -186,7 +186,7 @@ func (l *Leader) status(version string) *state.Cluster {
 		for _, slice := range found {
 			endpoints, ready, source := len(slice.Endpoints), 0, slice.Labels[export.LabelSourceCluster]
 			for j := range slice.Endpoints {
-				if ptr.Deref(slice.Endpoints[j].Conditions.Ready, true) {
+				if export.IsReady(&slice.Endpoints[j]) {
 					ready++
 				}
 			}

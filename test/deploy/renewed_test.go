@@ -56,7 +56,7 @@ func TestRenewedToken(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			ended <- controller.Run(ctx, controller.Options{
-				Config: config, Cluster: name, Namespace: system, Clock: clock, Limits: liveness.Limits{StaleAfter: 4 * time.Hour},
+				Config: config, Cluster: name, Namespace: system, Clock: clock, Liveness: liveness.Limits{StaleAfter: 4 * time.Hour},
 			})
 		}()
 		stop := sync.OnceFunc(func() { cancel(); must(t, <-ended) })

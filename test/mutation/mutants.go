@@ -85,7 +85,7 @@ var reading = []mutant{
 	at("controller/reconciler/queue.go", "a service that changes all the time takes the processor from all others",
 		`min(restAtMost, max(restAtLeast, restTimes*took))`, `0`),
 	at("controller/reconciler/queue.go", "the controller and another writer revert each other without a pause",
-		`of.passes > othersAtOnce`, `false`),
+		`of.passes > limitedAtOnce`, `false`),
 	at("controller/local/copies.go", "a finalizer on copies that are deleted takes the endpoints of a cluster that is away",
 		`slice.DeletionTimestamp == nil`, `true`),
 	at("controller/local/copies.go", "who deletes copies while their cluster is away takes its endpoints away for good",

@@ -5,7 +5,7 @@ package main
 // merging are mistakes in the result on which clusters must agree.
 var merging = []mutant{
 	at("controller/merge/demote.go", "the last resort is demoted in favor of a cluster without a ready endpoint",
-		`if endpoint := &slice.Endpoints[j]; isReady(endpoint) {`, `if endpoint := &slice.Endpoints[j]; true {`),
+		`if endpoint := &slice.Endpoints[j]; export.IsReady(endpoint) {`, `if endpoint := &slice.Endpoints[j]; true {`),
 	at("controller/merge/demote.go", "endpoints are demoted on a port that no other cluster serves",
 		`!c.before(of, served{slice.AddressType, target.Protocol, target.Number})`, `len(c) == 0`),
 	at("controller/merge/demote.go", "a tier demotes itself",

@@ -56,7 +56,7 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	stay := sync.OnceFunc(s.answersStay())
 	defer stay()
 	p, other := Pair{east, west}, Pair{east, north}
-	east.Options.GoneAfter = 2 * time.Minute
+	east.Options.Liveness.GoneAfter = 2 * time.Minute
 	east.Restart()
 	s.Judged(p, "Alive")
 	s.Judged(other, "Alive")

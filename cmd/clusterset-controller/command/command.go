@@ -88,9 +88,9 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 			": NodePort (derives Services with node ports), LoadBalancer, Gateway or None")
 	set.StringVar(&f.NodeAddresses, "node-addresses", string(corev1.NodeInternalIP),
 		"`type` of the addresses of nodes without annotation "+export.AnnotationNodeAddress+" for NodePort: InternalIP or ExternalIP")
-	set.DurationVar(&f.StaleAfter, "stale-after", controller.DefaultStaleAfter,
+	set.DurationVar(&f.Liveness.StaleAfter, "stale-after", controller.DefaultStaleAfter,
 		"time without a heartbeat after which a member's endpoints are demoted, and time of a local fault after which the local heartbeat stops; at least 20s")
-	set.DurationVar(&f.GoneAfter, "gone-after", 0,
+	set.DurationVar(&f.Liveness.GoneAfter, "gone-after", 0,
 		"time without a heartbeat after which a member's imports are removed, more than --stale-after; 0 means never")
 	set.IntVar(&f.MemberLimits.Services, "member-services", limits.Default.Services,
 		"maximum number of services imported from a member")
