@@ -199,7 +199,7 @@ func (m *Member) readSlices(ctx context.Context) {
 	// end cancels the watch when there may be room for slices that the list left out; the slices are then listed again.
 	current, end := context.WithCancel(ctx)
 	m.follow(ctx, watchedSlices, func() (good bool, err error) {
-		if version == "" || !m.unchanged(ctx, version, listed) {
+		if version == "" || current.Err() != nil || !m.unchanged(ctx, version, listed) {
 			end()
 			current, end = context.WithCancel(ctx)
 			version, listed, err = m.listSlices(ctx, end)
