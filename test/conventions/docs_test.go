@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -190,21 +189,6 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 	}
 	ofDomain := regexp.MustCompile(`(?:^|[^.\w-])(` + regexp.QuoteMeta(domain) + `/[A-Za-z-]+)`)
 	expectKnown(t, "key", defined, 20, func(_, text string) []string { return matches(ofDomain, text) })
-}
-
-// TestDocumentsAreWrapped: lines of prose have at most 100 characters, except links and code, which cannot be wrapped.
-func TestDocumentsAreWrapped(t *testing.T) {
-	unbreakable := regexp.MustCompile(`\[[^][]*\]\([^()\s]+\)|` + "`[^`\n]*`")
-	for path, text := range documents(t) {
-		for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
-			line = strings.TrimRight(line, "\n")
-			words := strings.Fields(unbreakable.ReplaceAllString(line, "x"))
-			if utf8.RuneCountInString(line) > 100 && len(words) > 2 && words[0] != "|" &&
-				!strings.HasPrefix(words[0], "#") {
-				t.Errorf("%s: a line of %d characters: %s", path, utf8.RuneCountInString(line), line)
-			}
-		}
-	}
 }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
