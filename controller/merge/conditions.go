@@ -11,7 +11,7 @@ import (
 
 // exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist or if the import
 // belongs to another implementation: the two implementations would overwrite each other's conditions forever.
-func exportConditions(observed Observed, contributions []Contribution, agreed Decision) []metav1.Condition {
+func exportConditions(observed Observed, agreed Decision) []metav1.Condition {
 	if observed.ServiceExport == nil || foreign(observed) {
 		return nil
 	}

@@ -118,7 +118,7 @@ func Decide(observed Observed, contributions []Contribution) (Result, Decision) 
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
 		export.Mark(observed.ServiceImport)
 	}
-	result := Result{ExportConditions: exportConditions(observed, contributions, agreed), NodePorts: nodePorts(observed)}
+	result := Result{ExportConditions: exportConditions(observed, agreed), NodePorts: nodePorts(observed)}
 	switch {
 	case foreign(observed):
 		result.Foreign = len(contributions) > 0
