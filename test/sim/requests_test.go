@@ -4,12 +4,16 @@ package sim_test
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
 // requestsOf counts a host's requests to the API server of a cluster, by verb, resource and subresource.
@@ -107,6 +111,41 @@ func TestRequestsOfAChange(t *testing.T) {
 					t.Errorf("%s: requests in %s\n got %q\nwant %q", row.change, each.cluster.Name, got, each.want)
 				}
 			}
+		}
+	})
+}
+
+// TestRequestsToMembers: every list and every watch asks a member for its published slices and its heartbeat alone, in pages,
+// over one connection: slices that are not exported are never sent.
+func TestRequestsToMembers(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		west, asked, mu := set.Cluster("west"), map[string]bool{}, sync.Mutex{}
+		west.API.SetFault("east", func(r *http.Request, serve apiserver.Serve) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			verb, query := "list", r.URL.Query()
+			if query.Get("watch") == "true" {
+				verb = "watch"
+			}
+			asked[fmt.Sprintf("%s %s %s labels:%s fields:%s", r.Method, verb, r.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector"))] = true
+			if r.ProtoMajor != 2 || verb == "list" && query.Get("limit") == "" {
+				t.Errorf("%s by %s, or it has no limit", r.URL, r.Proto)
+			}
+			return serve(r)
+		})
+		set.Cluster("east").Restart()
+		west.Export("web:10.65.0.1")
+		sim.Wait(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		const published = " /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"
+		const heartbeat = " /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases labels: fields:metadata.name=clusterset-dns-heartbeat"
+		want := []string{"GET list" + heartbeat, "GET list" + published, "GET watch" + heartbeat, "GET watch" + published}
+		if got := slices.Sorted(maps.Keys(asked)); !slices.Equal(got, want) {
+			t.Errorf("requests are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if count := set.Network.Connections("east", "west"); count != 1 {
+			t.Errorf("there are %d connections to west", count)
 		}
 	})
 }
