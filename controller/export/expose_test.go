@@ -372,6 +372,9 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("network %q: got %s, want %s", network, slicesText(got.Slices...), want)
 		}
 	}
+	if _, found := read("b"); len(found) != 1 || found[0].Address.String() != "203.0.113.8" {
+		t.Errorf("got %+v, want the address that is left out", found)
+	}
 	published = published[:1]
 	if got, found := read("b"); got != nil || len(found) != 1 || found[0].Reason != ReasonNotExposed {
 		t.Errorf("not exposed: got %v, %v", got, found)

@@ -4,7 +4,6 @@ package export
 
 import (
 	"math/rand/v2"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -225,35 +224,6 @@ func TestSkippedParts(t *testing.T) {
 			diff(t, "view", got, want)
 			diff(t, "problems", texts(found), problemsOf(test.problem))
 		})
-	}
-}
-
-// TestConfinedAddresses: endpoints of a member are only in its ranges, and never at an address of this cluster.
-func TestConfinedAddresses(t *testing.T) {
-	prefixes := func(text string) (all []netip.Prefix) {
-		for each := range strings.FieldsSeq(text) {
-			all = append(all, netip.MustParsePrefix(each))
-		}
-		return all
-	}
-	published := hostile(func(s *discoveryv1.EndpointSlice) {
-		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.2.0.1"}}, {Addresses: []string{"10.3.0.1"}}}
-	})
-	const foreign = "ForeignAddress: 10.2.0.1 is outside the ranges of its cluster"
-	const service = "BadAddress: 10.2.0.1 is an address of this cluster: of a node, the API server, or a range of Services or pods"
-	for _, test := range []struct{ ranges, owned, want, problem string }{
-		{"", "", "10.1.0.1 10.2.0.1 10.3.0.1", ""},
-		{"10.1.0.0/16 10.3.0.0/24", "", "10.1.0.1 10.3.0.1", foreign},
-		{"", "10.2.0.1", "10.1.0.1 10.3.0.1", service},
-		{"10.0.0.0/8", "10.2.0.1", "10.1.0.1 10.3.0.1", service},
-	} {
-		from := Source{Cluster: "east", CIDRs: prefixes(test.ranges), Owns: func(address string, _ bool) bool { return address == test.owned }}
-		view, found, _ := FromSlices(from, web, published, nil)
-		diff(t, "slices", lines(view), []string{"IPv4 TCP/80->8080 " + test.want})
-		diff(t, "problems", texts(found), problemsOf(test.problem))
-		if test.problem == foreign && found[0].Address != netip.MustParseAddr("10.2.0.1") {
-			t.Errorf("got %+v, want the address that is left out", found)
-		}
 	}
 }
 

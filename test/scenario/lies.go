@@ -208,7 +208,7 @@ func ownAddresses(s *Set, east, west *Cluster) {
 // nothing.
 func confined(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
-	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0/30, 2001:db8::/32")
+	s.Annotate(p, member.CIDRsAnnotation, "2001:db8::/32, 10.65.0.0/30")
 	left := healthy.With("lone", "-> NXDOMAIN")
 	s.Except(east, left, healthy)
 	east.problems("west", export.ReasonForeignAddress, 1)
