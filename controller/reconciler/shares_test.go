@@ -147,7 +147,8 @@ func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
 	}
 }
 
-// TestExistingImportsAreShared: an import for which one member has no room is charged to another, even after a restart.
+// TestExistingImportsAreShared: an import for which one member has no room is charged to another, even after a restart. An import
+// that was admitted stays admitted. Clusters that are not members get no reserved part.
 func TestExistingImportsAreShared(t *testing.T) {
 	var imports []runtime.Object
 	for i := range 10 { // the part of one member is 9 of 16
@@ -161,7 +162,7 @@ func TestExistingImportsAreShared(t *testing.T) {
 	}
 	r := withAPI(t, imports...)
 	r.Frontends.Clock = r.Clock
-	for _, cluster := range []string{"north", "west"} {
+	for _, cluster := range []string{"north", "south", "west"} {
 		if err := r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Name: cluster, Labels: map[string]string{member.ClusterLabel: cluster},
 		}}); err != nil {
@@ -169,25 +170,33 @@ func TestExistingImportsAreShared(t *testing.T) {
 		}
 	}
 	r.Attach()
+	r.ips.SetMembers([]string{"left"})
 	r.Members.Join(t.Context(), nil)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	r.Run(ended, 0, nil)
-	if used, _ := r.ips.Use(); used != 10 || r.ips.Admit(types.NamespacedName{Name: "more"}, []string{"west"}, false) {
-		t.Errorf("of %d IPs, none is charged to west", used)
+	if used, _ := r.ips.Use(); used != 10 {
+		t.Errorf("of 10 IPs, %d are charged", used)
 	}
-}
-
-// TestMemberLeaves: clusters that are not members get no reserved part.
-func TestMemberLeaves(t *testing.T) {
-	r := withAPI(t)
-	r.ips.SetMembers([]string{"west"})
-	r.Members.Join(t.Context(), nil)
-	for i := range 9 {
-		service := types.NamespacedName{Namespace: "demo", Name: fmt.Sprint("web-", i)}
-		if admitted := r.ips.Admit(service, []string{"west"}, false); admitted != (i < 8) {
-			t.Errorf("%s of 16: admitted %t", service, admitted)
+	for _, step := range []struct {
+		service, cluster string
+		admitted         bool
+	}{
+		{"more", "west", false}, // one is charged to it
+		{"more", "left", false},
+		{"more", "south", true},
+		{"more", "west", true}, // it was admitted
+		{"another", "west", false},
+		{"another", "south", true}, // it was given back
+		{"another", "", true},
+		{"another", "left", false},
+	} {
+		if r.ips.Admit(types.NamespacedName{Name: step.service}, strings.Fields(step.cluster), false) != step.admitted {
+			t.Errorf("%s of %q is not admitted as it should: %t", step.service, step.cluster, step.admitted)
 		}
+	}
+	if used, _ := r.ips.Use(); used != 11 {
+		t.Errorf("of 11 IPs, %d are charged", used)
 	}
 }
 
