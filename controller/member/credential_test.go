@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // kubeconfig returns a kubeconfig with the given user and cluster, in YAML's flow style.
@@ -93,6 +94,8 @@ func TestParseKubeconfig(t *testing.T) {
 	}
 }
 
+// TestLoadKubeconfig: a file may name other files, but no program. A member is connected again if the content of any of them
+// changes.
 func TestLoadKubeconfig(t *testing.T) {
 	folder := t.TempDir()
 	token, path := write(t, filepath.Join(folder, "token"), []byte("t")), filepath.Join(folder, "kubeconfig")
@@ -106,6 +109,20 @@ func TestLoadKubeconfig(t *testing.T) {
 	}
 	if _, err := LoadKubeconfig(filepath.Join(folder, "none")); err == nil {
 		t.Error("a file that does not exist: no error")
+	}
+	write(t, path, []byte(kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority: ca.pem}`)))
+	with := func(ca []byte) *source {
+		write(t, filepath.Join(folder, "ca.pem"), ca)
+		credential, err := LoadKubeconfig(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &source{candidate: &Candidate{Kind: kindFlag}, credential: credential}
+	}
+	now := time.Now()
+	ca := certificate(t, now, now)
+	if is := with(ca); !is.keeps(with(ca)) || is.keeps(with(certificate(t, now, now))) {
+		t.Error("a changed CA does not connect the member again, or an unchanged one does")
 	}
 }
 

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,17 +10,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // certificate returns a certificate in PEM.
@@ -76,56 +70,4 @@ func TestLife(t *testing.T) {
 	if got := (Credential{}).Life(); got != unknown {
 		t.Errorf("no credential: got %v", got)
 	}
-}
-
-// TestChangedFilesReconnect: a kubeconfig or CA that changed on disk is used within a minute. A file that cannot be read or did
-// not change keeps the connection and the restrictions of the member.
-func TestChangedFilesReconnect(t *testing.T) {
-	dir := t.TempDir()
-	path := func(name string) string { return filepath.Join(dir, name) }
-	config := func(server, rank string) []byte {
-		return []byte(annotated(kubeconfig(`{token: t}`, `{server: "`+server+`", certificate-authority: ca.pem}`),
-			`{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: `+rank+`}`))
-	}
-	now := time.Now()
-	write(t, path("config"), config("https://192.0.2.1", `"5"`))
-	write(t, path("ca.pem"), certificate(t, now, now.Add(time.Hour)))
-	synctest.Test(t, func(t *testing.T) {
-		joined := 0
-		around := having()
-		around.tracked = func(*Member) { joined++ }
-		members := around.members(Config{
-			Cluster: "east", Clock: clock.RealClock{}, Static: []Static{{Cluster: "west", Kubeconfig: path("config")}},
-			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") },
-		})
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
-		defer cancel()
-		members.Join(ctx, nil)
-		go members.Run(ctx)
-		for _, step := range []struct {
-			name, file string
-			content    []byte
-			joined     int
-		}{
-			{"a new server", "config", config("https://192.0.2.2", `"5"`), 1},
-			{"a new CA", "ca.pem", certificate(t, now, now.Add(2*time.Hour)), 1},
-			{"the same", "config", config("https://192.0.2.2", `"5"`), 0},
-			{"annotations of no form", "config", config("https://192.0.2.3", "5"), 0},
-			{"a broken kubeconfig", "config", []byte("{"), 0},
-		} {
-			joined = 0
-			write(t, path(step.file), step.content)
-			<-time.After(time.Minute) // of virtual time
-			synctest.Wait()
-			if joined != step.joined {
-				t.Errorf("%s: it connected %d times, want %d", step.name, joined, step.joined)
-			}
-			if m := members.Get("west"); len(m.CIDRs()) != 1 || m.Rank() != 5 || len(m.Annotations()) != 2 {
-				t.Errorf("%s: prefixes %v, rank %d, annotations %v", step.name, m.CIDRs(), m.Rank(), m.Annotations())
-			}
-		}
-		if refused := members.Refused(); len(refused) != 1 {
-			t.Errorf("a broken kubeconfig: problems %v", refused)
-		}
-	})
 }

@@ -98,7 +98,8 @@ func annotated(kubeconfig, annotations string) string {
 		"}], ", 1)
 }
 
-// TestAnnotationsOfAFile: annotations in a flag's file restrict the member as on a Secret. Other kubeconfigs' are ignored.
+// TestAnnotationsOfAFile: annotations in a flag's file restrict the member as on a Secret, even while the file is broken. Those of other
+// kubeconfigs are ignored.
 func TestAnnotationsOfAFile(t *testing.T) {
 	with := func(annotations string) string { return annotated(kubeconfig(aToken, aServer), annotations) }
 	confined := with(`{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: "5"}`)
@@ -124,6 +125,14 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (err == nil) != (test.err == "") ||
 			err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, err)
+		}
+	}
+	is, _ := parse(file(confined), nil)
+	known := &Member{}
+	known.source.Store(is)
+	for _, text := range []string{"{", with("{clusterset-dns.github.io/rank: 5}")} { // the member keeps its restrictions
+		if is, err := parse(file(text), known); err == nil || !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
+			t.Errorf("%s after annotations: %+v, %v", text, is, err)
 		}
 	}
 }

@@ -108,8 +108,9 @@ func rotation(s *Set, east, west *Cluster) {
 
 // static: a flag adds a member. A start without the flag means leaving, but an unusable credential does not.
 func static(s *Set, east, west *Cluster) {
+	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
-	s.Leave(Pair{east, west})
+	s.Leave(p)
 	s.Expect(web(gone), east)
 	path := filepath.Join(s.TempDir(), "west.kubeconfig")
 	s.must(os.WriteFile(path, west.platform.Credential("east"), 0o600))
@@ -119,10 +120,18 @@ func static(s *Set, east, west *Cluster) {
 	east.Restart()
 	s.Expect(web(ofWest))
 	east.ExpectMetric(1, "clusterset_controller_member_credentials_invalid")
+	// A file that changes is used within a minute, unless it is broken.
+	s.must(os.WriteFile(path, east.platform.Credential("east"), 0o600))
+	s.Judged(p, "ClusterIDMismatch")
+	s.must(os.WriteFile(path, west.platform.Credential("east"), 0o600))
+	s.Judged(p, "Alive")
 	s.must(os.WriteFile(path, []byte("{"), 0o600))
+	east.ExpectMetric(2, "clusterset_controller_member_credentials_invalid")
+	west.SetEndpoints("web", "10.65.0.11")
+	s.Expect(web("west/10.65.0.11 -> VIP"))
 	east.Restart()
 	east.Export("web:10.64.0.10")
-	s.Expect(web(ofBoth), east)
+	s.Expect(web("east/10.64.0.10 west/10.65.0.11 -> VIP"), east)
 	east.Options.Members = nil
 	east.Restart()
 	s.Expect(web(ofEast), east)
