@@ -34,8 +34,9 @@ var (
 	importAfterBrace = regexp.MustCompile(`(?m)\{[ \t]+import[ \t]`)
 	// hide keeps the parser from expanding environment variables: this process has others. show reverts it.
 	hide, show = strings.NewReplacer("{$", "${", "{%", "%{"), strings.NewReplacer("${", "{$", "%{", "{%")
-	// keyParts are the scheme, the zone and the port of a key of a server block, such as dns://.:53.
-	keyParts = regexp.MustCompile(`^(\w+://)?([^:]*)(:.*)?$`)
+	// keyParts are the scheme, the zone and the port of a key of a server block, such as dns://.:53. No zone is below that of a key
+	// with another scheme, such as tls://.:853.
+	keyParts = regexp.MustCompile(`^(dns://)?([^:]*)(:.*)?$`)
 )
 
 // ParseCorefile returns an error if CoreDNS could not parse the text.

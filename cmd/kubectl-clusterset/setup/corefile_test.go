@@ -65,6 +65,7 @@ func TestWith(t *testing.T) {
 			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tlog\n\treload\n}\n", "dns://clusterset.local:1053",
 		},
 		"line ends of Windows":     {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local"},
+		"DNS over TLS comes first": {"tls://.:853 {\n  tls cert.pem key.pem\n}\n.:53 {\n  reload\n}\n", "clusterset.local:53"},
 		"no line end":              {". {\n  errors\n  reload\n}", "clusterset.local"},
 		"files that are elsewhere": {"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local"},
 		"snippets, and the environment of CoreDNS": {
