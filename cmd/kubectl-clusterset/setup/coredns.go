@@ -68,6 +68,9 @@ func (o CoreDNS) Enable(ctx context.Context) error {
 	if err := o.answered(ctx, chart.Namespace, chart.Spec.Selector); err != nil {
 		return fmt.Errorf("the CoreDNS of the chart must answer for %s first: %w", name(o.Zone), err)
 	}
+	if without(before, o.Zone) == before && o.answered(ctx, CoreDNSNamespace, deployment.Spec.Selector.MatchLabels) == nil {
+		return fmt.Errorf("CoreDNS already answers for %s, perhaps because of a file that the Corefile imports", name(o.Zone))
+	}
 	if err = o.update(ctx, configMap, text); o.DryRun {
 		return err
 	}
@@ -80,11 +83,11 @@ func (o CoreDNS) Enable(ctx context.Context) error {
 		})
 	}
 	switch {
-	case text == before, apierrors.IsConflict(err): // nothing was written
-	case err != nil: // a write may have happened in spite of its error
-		err = o.restore(ctx, before, text, err)
-	default:
+	case err == nil:
 		o.Teller.Did("context %s: all pods of CoreDNS answer for %s", o.Cluster.Context, name(o.Zone))
+	case text == before, apierrors.IsConflict(err): // nothing was written
+	default: // a write may have happened in spite of its error
+		err = o.restore(ctx, before, text, err)
 	}
 	return err
 }

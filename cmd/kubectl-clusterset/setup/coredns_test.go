@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -128,10 +129,12 @@ func TestDisableRevertsEnable(t *testing.T) {
 	before := kubeadm(t)
 	client := install(before)
 	o := options(t, client, true, true)
+	var said bytes.Buffer
+	o.Teller.Results = &said
 	want, err := with(before, zone, []string{"10.96.0.99"})
 	err = errors.Join(err, o.Enable(t.Context()), o.Enable(t.Context()))
-	if got := corefileOf(t, client); err != nil || got != want {
-		t.Fatalf("enabled, %v\n%s\nwant\n%s", err, got, want)
+	if got := corefileOf(t, client); err != nil || got != want || strings.Count(said.String(), "all pods of CoreDNS answer") != 2 {
+		t.Fatalf("enabled, %v, %s\n%s\nwant\n%s", err, said.String(), got, want)
 	}
 	err = errors.Join(o.Disable(t.Context()), o.Disable(t.Context()))
 	if got := corefileOf(t, client); err != nil || got != before {
@@ -164,6 +167,9 @@ func TestEnableChangesNothing(t *testing.T) {
 		"a pod does not reload": {older, true, false, false, nil, "the Corefile is as it was before"},
 		"the chart's CoreDNS does not answer": {
 			plain, false, true, false, nil, "the CoreDNS of the chart must answer for clusterset.local first",
+		},
+		"an imported file has the zone": {
+			plain + "# forward . 10.96.0.99 is in such a file\n", true, true, false, nil, "CoreDNS already answers for clusterset.local",
 		},
 		"a dry run":                      {plain, true, true, true, nil, ""},
 		"a Corefile that does not parse": {". {\n  import\n", true, true, false, nil, "does not parse"},
