@@ -3,7 +3,6 @@
 package setup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,28 +17,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// target identifies the clusters of the options, and returns the id of the cluster that is given by id or context, and whether
-// it is among them.
-func (o Options) target(ctx context.Context, name string) (id string, selected bool, err error) {
+// identify identifies the clusters of the options, and reports whether the cluster with an id is among them. Names of contexts do
+// not count: one may be the id of a lost cluster.
+func (o Options) identify(ctx context.Context, id string) (selected bool, err error) {
 	if err := cluster.Identify(ctx, o.Clusters); err != nil {
-		return "", false, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
+		return false, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
 	}
-	for _, c := range o.Clusters {
-		if c.ID == name {
-			return name, true, nil
-		}
-		if c.Context == name {
-			id = c.ID
-		}
-	}
-	return cmp.Or(id, name), id != "", nil
+	return slices.ContainsFunc(o.Clusters, func(c *cluster.Cluster) bool { return c.ID == id }), nil
 }
 
-// Leave removes a cluster, given by id or context, from the clusters of the options, and returns when everything imported from
+// Leave removes the cluster with an id from the clusters of the options, and returns when everything imported from
 // it is deleted. The cluster itself, if it is among them, loses all members. Other members of these clusters that are not among
 // the options are unchanged, and named in an error.
-func Leave(ctx context.Context, o Options, name string) error {
-	id, found, err := o.target(ctx, name)
+func Leave(ctx context.Context, o Options, id string) error {
+	found, err := o.identify(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -81,7 +72,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 		found = err == nil && strings.HasPrefix(lease.Annotations[cluster.OriginAnnotation], "- ") // of a Secret
 	}
 	if !found {
-		return fmt.Errorf("%s: it is neither a selected cluster nor a member of one: select clusters of its set with --contexts", name)
+		return fmt.Errorf("%s: it is the id of neither a selected cluster nor a member of one: select clusters of its set with --contexts", id)
 	}
 	for _, c := range o.Clusters {
 		delete(others, c.ID)
@@ -122,11 +113,11 @@ func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error)
 		len(copies.Items), len(states.Items)), nil
 }
 
-// Drain makes all clusters demote the endpoints of a cluster, given by id or context, or reverts that. If the cluster is one of
+// Drain makes all clusters demote the endpoints of the cluster with an id, or reverts that. If the cluster is one of
 // the options, its heartbeat says so. Otherwise annotations of its Secrets in the other clusters say so. Drain returns when the
 // controllers of the options have seen that.
-func Drain(ctx context.Context, o Options, name string, drain bool) error {
-	id, selected, err := o.target(ctx, name)
+func Drain(ctx context.Context, o Options, id string, drain bool) error {
+	selected, err := o.identify(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -165,13 +156,13 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: it is neither a selected cluster nor has one a Secret of it: select its context with --contexts", name)
+		return fmt.Errorf("%s: it is the id of neither a selected cluster nor the Secret of a member: select its context with --contexts", id)
 	}
 	if o.DryRun {
 		return nil
 	}
 	if !drain && !selected {
-		done += " (if it drained itself, select its context, too)"
+		o.Teller.Say("If %s drained itself, select its context, too", id)
 	}
 	return o.await(ctx, len(o.Clusters), func(ctx context.Context, i int) (string, error) {
 		is, err := o.Clusters[i].State(ctx)

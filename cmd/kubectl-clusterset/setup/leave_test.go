@@ -83,7 +83,7 @@ func TestLeave(t *testing.T) {
 		names    string
 	}{
 		"all":                      {"west", []string{"east", "west", "north"}, "north east", ""},
-		"by the name of a context": {"admin@west", []string{"east", "west", "north"}, "north east", ""},
+		"by the name of a context": {"admin@west", []string{"east", "west"}, "north west east north", "ERROR admin@west: it is the id of neither"},
 		"a forgotten one":          {"west", []string{"east", "west"}, "north", "ERROR not selected, and unchanged: north: to remove west there, too,"},
 		"a lost one":               {"west", []string{"east", "north"}, "north east", "Not selected, and unchanged: west. To revoke"},
 		"one cluster":              {"north", []string{"east"}, "west", "ERROR not selected, and unchanged: north, west: to remove north"},
@@ -92,7 +92,7 @@ func TestLeave(t *testing.T) {
 			"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
 		}
 		if slices.Contains(test.contexts, "west") {
-			set["east"].Context = "west" // an id comes before a context
+			set["east"].Context = "west" // contexts do not count
 		}
 		var said bytes.Buffer
 		o := Options{Teller: cluster.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
