@@ -131,7 +131,7 @@ with --contexts east,west.`,
 				return fmt.Errorf("--output %q: use wide, json or yaml", o.output)
 			case given("contexts") && len(o.contexts) == 0, given("context") && o.overrides.CurrentContext == "":
 				return errEmpty
-			case command.GroupID == diagnose && !given("request-timeout"):
+			case (command.GroupID == diagnose || command.Parent().GroupID == diagnose) && !given("request-timeout"):
 				o.overrides.Timeout = requestTimeout
 			}
 			o.begun = true

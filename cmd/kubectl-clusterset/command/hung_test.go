@@ -93,6 +93,7 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 	kubeconfig := writeKubeconfig(t, newAPI(t, nil).URL)
 	for line, want := range map[string]string{
 		"status": "10s", "status --request-timeout 1m": "1m", "status --request-timeout 0": "0", "unexport shop/db": "0",
+		"test connectivity --contexts east,west": "10s",
 	} {
 		o := &options{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 		_ = execute(t.Context(), o, append(strings.Fields(line), "--kubeconfig", kubeconfig))
