@@ -115,9 +115,13 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 		}
 	}
 	slices.Sort(out.Expected)
+	if imported != nil && imported.Reason == state.Foreign { // the options fallback and groups decide what it resolves to
+		out.Expected, out.Wrong = append([]string{}, out.Records...), answer.Rcode != "NOERROR" && answer.Rcode != "NXDOMAIN"
+		return out
+	}
 	headless := imported != nil && imported.Type == string(v1beta1.Headless)
-	if headless && imported.Reason == state.Foreign {
-		out.Expected = append([]string{}, out.Records...) // the controller does not read the endpoints of imports that it does not manage
+	if imported != nil && !headless && imported.Ready == 0 && answer.Rcode == "NXDOMAIN" {
+		return out // as with the option ignore empty_service
 	}
 	out.Wrong = !slices.Equal(out.Records, out.Expected)
 	if out.Wrong && headless && len(out.Records) > 0 &&

@@ -16,7 +16,7 @@ import (
 
 func TestExpect(t *testing.T) {
 	addresses := []string{"10.1.0.1", "10.1.0.2", "fd00::1"}
-	headless, virtual := &state.Import{Type: "Headless"}, &state.Import{Type: "ClusterSetIP"}
+	headless, virtual := &state.Import{Type: "Headless"}, &state.Import{Type: "ClusterSetIP", Ready: 1}
 	for name, test := range map[string]struct {
 		imported    *state.Import
 		addresses   []string
@@ -31,6 +31,8 @@ func TestExpect(t *testing.T) {
 		"headless without addresses":            {headless, nil, nil, false, false},
 		"no virtual IP":                         {virtual, nil, nil, true, false},
 		"endpoints of another implementation":   {&state.Import{Type: "Headless", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false, false},
+		"an IP of another implementation":       {&state.Import{Type: "ClusterSetIP", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false, false},
+		"no ready endpoint":                     {&state.Import{Type: "ClusterSetIP"}, addresses, nil, false, false},
 		"a service that is not imported at all": {nil, nil, nil, false, false},
 		"no answer for what is not imported":    {nil, nil, []string{""}, true, false},
 		"no answer of no endpoint":              {headless, nil, []string{""}, true, false},
@@ -61,7 +63,7 @@ func TestExplain(t *testing.T) {
 	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
 	controller := controllerOf(t, state.Explanation{
 		Version: state.Version, Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.",
-		Import:     &state.Import{Type: "ClusterSetIP"},
+		Import:     &state.Import{Type: "ClusterSetIP", Ready: 1},
 		Exports:    []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
 		Properties: []state.Property{{Field: "type", Value: "ClusterSetIP", From: "west"}},
 		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
