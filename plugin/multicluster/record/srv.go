@@ -35,6 +35,7 @@ func (s *Service) targets(q *Question, label string) Result {
 	least := len("0.0.") + len(service)
 	most := max(0, min(limit, room/(sizeSRV+least+1)+1))
 	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
+	first := 0                      // the first target of the priority
 	var names strings.Builder       // of the targets, concatenated
 	names.Grow(most * (least + 24)) // typical octets of a host label and a cluster id
 	var host [maxLabel]byte
@@ -42,8 +43,13 @@ func (s *Service) targets(q *Question, label string) Result {
 		if len(answer) == limit {
 			return false
 		}
+		if len(records) == 0 || records[len(records)-1].Priority != p.priority {
+			first = len(targets)
+		}
 		last := len(targets) - 1
-		if last < 0 || targets[last].Block != p.Block || targets[last].entry != entry {
+		if first < last && targets[first].Block == p.Block && targets[first].entry == entry {
+			last = first // the client's point splits its ports
+		} else if last < first || targets[last].Block != p.Block || targets[last].entry != entry {
 			start := names.Len()
 			names.Write(p.AppendHost(host[:0], entry))
 			names.WriteByte('.')
@@ -51,7 +57,7 @@ func (s *Service) targets(q *Question, label string) Result {
 			names.WriteByte('.')
 			names.WriteString(service)
 			targets = append(targets, target{p.Block, entry, names.String()[start:]})
-			last++
+			last = len(targets) - 1
 		}
 		size := sizeSRV + len(targets[last].name) + 1
 		if room < size {
@@ -78,9 +84,6 @@ const maxLooks = 1 << 16
 // extra makes the address records of the targets, as many as fit after the used octets. Clients query the remaining
 // addresses.
 func (s *Service) extra(targets []target, used, room int) []dns.RR {
-	if len(targets) > 1 && targets[0].name == targets[len(targets)-1].name {
-		targets = targets[1:] // the first and the last target are one endpoint, whose ports the client's point split
-	}
 	looks := 0
 	out := newAddressList(len(targets))
 	add := func(owner string, addr []byte) {
