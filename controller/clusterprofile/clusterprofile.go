@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -90,17 +89,17 @@ func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error)
 	if err != nil {
 		return nil, err
 	}
+	held, err := s.client.CoreV1().Secrets(s.heartbeats).List(ctx, metav1.ListOptions{LabelSelector: tokenOfLabel})
+	if err != nil {
+		return nil, err
+	}
+	secrets := map[string]*corev1.Secret{}
+	for i := range held.Items {
+		secrets[held.Items[i].Name] = &held.Items[i]
+	}
 	candidates := make([]*member.Candidate, 0, len(list.Items))
 	for i := range list.Items {
-		profile := &list.Items[i]
-		secret, err := s.client.CoreV1().Secrets(s.heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			secret = nil
-		case err != nil:
-			return nil, err
-		}
-		candidates = append(candidates, s.candidate(profile, secret))
+		candidates = append(candidates, s.candidate(&list.Items[i], secrets[list.Items[i].GetName()]))
 	}
 	return candidates, nil
 }
@@ -157,8 +156,8 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 		}
 		is := each.Cluster
 		if secret == nil {
-			return nil, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", s.heartbeats,
-				object.GetName(), tokenKey)
+			return nil, fmt.Errorf("there is no Secret %s/%s with the label %s=%s: create it, with the token under the key %q",
+				s.heartbeats, object.GetName(), tokenOfLabel, id, tokenKey)
 		}
 		token, err := profileToken(secret, id, is.Server)
 		if err != nil {
