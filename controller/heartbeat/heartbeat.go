@@ -254,9 +254,8 @@ func (h *Renewer) doubt(ctx context.Context) (Reason, string) {
 	h.mu.Lock()
 	var late types.NamespacedName
 	for service, since := range h.late {
-		if h.Clock.Since(since) >= h.After {
+		if h.Clock.Since(since) >= h.After && (late.Name == "" || service.String() < late.String()) {
 			late = service
-			break
 		}
 	}
 	h.mu.Unlock()
