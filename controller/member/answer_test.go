@@ -3,6 +3,7 @@
 package member
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
@@ -30,8 +32,13 @@ func event(t *testing.T, kind string, object []byte, length int) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }
 
-// TestBounded: the client reads no more bytes from a hostile server than the limits allow, and only objects that it requested.
+// TestBounded: the client reads no more bytes from a hostile server than the limits allow, and only objects that it requested. It
+// logs no warnings of the server.
 func TestBounded(t *testing.T) {
+	var log bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&log)
+	defer klog.LogToStderr(true)
 	const most = maxOther + 2*100
 	page, one := string(encode(t, &discoveryv1.EndpointSliceList{})), encode(t, slice("one", "web", "2"))
 	pods := append([]byte(page), "\x0a\x09\x12\x07PodList"...)
@@ -70,6 +77,7 @@ func TestBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+				w.Header().Set("Warning", `299 - "for the log"`)
 				w.WriteHeader(max(test.status, 200))
 				_, _ = io.WriteString(w, test.body) // the client may hang up
 			}))
@@ -98,5 +106,8 @@ func TestBounded(t *testing.T) {
 				t.Errorf("the version is %s after %d events", version, test.events)
 			}
 		})
+	}
+	if klog.Flush(); log.Len() > 0 {
+		t.Errorf("it logs %s", log.String())
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -39,6 +38,7 @@ func (m *Member) connect(config *rest.Config, client *http.Client) (err error) {
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
 	config.QPS = -1 // the member's own priority and fairness is the limit
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	m.core, err = coreclient.NewForConfigAndClient(config, client)
 	return err
 }
@@ -162,9 +162,9 @@ func watchFrom[T any, P interface {
 }
 
 // follow repeats the function once until the context ends: soon after a call that returned good, otherwise with backoff.
-func (m *Member) follow(ctx context.Context, watched string, once func() (good bool, err error)) {
-	delay := retry.DelayFunc()
-	_ = wait.DelayFunc(func() time.Duration { return delay() }).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+// It does not wait when early receives.
+func (m *Member) follow(ctx context.Context, watched string, early <-chan struct{}, once func() (good bool, err error)) {
+	for delay := retry.DelayFunc(); ctx.Err() == nil; {
 		good, err := once()
 		if err != nil {
 			klog.FromContext(ctx).V(4).Info("Retrying member", "watched", watched, "err", err)
@@ -172,14 +172,18 @@ func (m *Member) follow(ctx context.Context, watched string, once func() (good b
 		if good {
 			delay = retry.DelayFunc()
 		}
-		return false, nil
-	})
+		select {
+		case <-ctx.Done():
+		case <-early:
+		case <-time.After(delay()):
+		}
+	}
 }
 
 // readHeartbeats lists the heartbeat and watches it. It lists again before each watch, because a restored etcd sends nothing to
 // a watch from a resourceVersion that it has not reached yet.
 func (m *Member) readHeartbeats(ctx context.Context) {
-	m.follow(ctx, watchedHeartbeat, func() (good bool, err error) {
+	m.follow(ctx, watchedHeartbeat, nil, func() (good bool, err error) {
 		version, _, err := m.readHeartbeat(ctx)
 		if m.note(ctx, watchedHeartbeat, err); err != nil {
 			return false, err
@@ -198,7 +202,7 @@ func (m *Member) readSlices(ctx context.Context) {
 	var listed *string // see listSlices
 	// end cancels the watch when there may be room for slices that the list left out; the slices are then listed again.
 	current, end := context.WithCancel(ctx)
-	m.follow(ctx, watchedSlices, func() (good bool, err error) {
+	m.follow(ctx, watchedSlices, m.back, func() (good bool, err error) {
 		if version == "" || current.Err() != nil || !m.unchanged(ctx, version, listed) {
 			end()
 			current, end = context.WithCancel(ctx)

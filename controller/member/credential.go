@@ -72,7 +72,7 @@ func LoadKubeconfig(path string) (credential Credential, err error) {
 		credential.kubeconfig, err = clientcmd.Write(*config)
 	}
 	if err != nil {
-		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
+		return Credential{Annotations: credential.Annotations}, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return credential, nil
 }
@@ -81,7 +81,8 @@ func LoadKubeconfig(path string) (credential Credential, err error) {
 var errNotKubeconfig = errors.New("this is no kubeconfig: use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 
 // fromConfig makes a credential from the current context. It reduces config to this context, and replaces file names by the
-// content of the files, except for a token file, which client-go reads again.
+// content of the files, except for a token file, which client-go reads again. After an error, it returns the annotations if they
+// are known.
 func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	context := config.CurrentContext
 	if context == "" {
@@ -90,6 +91,13 @@ func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	used, ok := config.Contexts[context]
 	if !ok {
 		return Credential{}, fmt.Errorf("the kubeconfig has no context %q", context)
+	}
+	credential := Credential{Namespace: cmp.Or(used.Namespace, DefaultNamespace)}
+	if extension, ok := used.Extensions[AnnotationsExtension].(*runtime.Unknown); ok {
+		if err := json.Unmarshal(extension.Raw, &credential.Annotations); err != nil {
+			return Credential{}, fmt.Errorf("context %q of the kubeconfig: extension %s: %w: use texts as values", context,
+				AnnotationsExtension, err)
+		}
 	}
 	err := clientcmdapi.MinifyConfig(config)
 	if err == nil {
@@ -109,15 +117,9 @@ func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 		_, err = newHTTPClient(restConfig) // reports an invalid credential now rather than at the first request
 	}
 	if err != nil {
-		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+		return credential, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
-	credential := Credential{Config: restConfig, Namespace: cmp.Or(used.Namespace, DefaultNamespace)}
-	if extension, ok := used.Extensions[AnnotationsExtension].(*runtime.Unknown); ok {
-		if err := json.Unmarshal(extension.Raw, &credential.Annotations); err != nil {
-			return Credential{}, fmt.Errorf("context %q of the kubeconfig: extension %s: %w: use texts as values", context,
-				AnnotationsExtension, err)
-		}
-	}
+	credential.Config = restConfig
 	return credential, nil
 }
 

@@ -200,6 +200,36 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// TestSlicesFollowTheHeartbeat: after an outage, heartbeats do not count long before the slices are read.
+func TestSlicesFollowTheHeartbeat(t *testing.T) {
+	for range 10 { // delays are random
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			began, asked := time.Now(), map[string]time.Time{}
+			server := answers(t, nil, func(request *http.Request, _ string) (io.ReadCloser, error) {
+				body, _ := opened(request)
+				return body, nil
+			})
+			stop := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
+				if time.Since(began) < 10*time.Minute {
+					return nil, syscall.ECONNREFUSED
+				}
+				mu.Lock()
+				if resource := path.Base(request.URL.Path); asked[resource].IsZero() {
+					asked[resource] = time.Now()
+				}
+				mu.Unlock()
+				return server(request)
+			})).reads(t)
+			<-time.After(11 * time.Minute)
+			stop()
+			if late := asked["endpointslices"].Sub(asked["leases"]); late > time.Second {
+				t.Errorf("the slices are listed %s after the heartbeat", late)
+			}
+		})
+	}
+}
+
 // A busy server refuses all requests until a time, with a Retry-After of some seconds.
 type busy struct {
 	http.RoundTripper

@@ -5,6 +5,7 @@ package member
 import (
 	"regexp"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -53,8 +54,11 @@ type Heartbeat struct {
 	Properties string
 }
 
-// hear counts a new resourceVersion of the heartbeat Lease as a renewal, except the first, which may have been written long
-// ago, and an older one, which a restored etcd returns.
+// recent is the longest time between two reads of the Lease after which the second proves a renewal. It exceeds retry.Cap with jitter.
+const recent = 30 * time.Second
+
+// hear counts a new resourceVersion of the heartbeat Lease as a renewal, except the first and the first in a while, which may have
+// been written long ago, and an older one, which a restored etcd returns.
 func (m *Member) hear(lease *coordinationv1.Lease) {
 	cut := func(annotation string, most int) string {
 		text := lease.Annotations[annotation]
@@ -64,14 +68,15 @@ func (m *Member) hear(lease *coordinationv1.Lease) {
 		KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
 		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
 		Targets:        cut(HeartbeatTargetsAnnotation, maxTargetsText),
-		ExposedTargets: cut(HeartbeatExposedTargetsAnnotation, maxTargetsText), LeaseUID: string(lease.UID),
+		ExposedTargets: cut(HeartbeatExposedTargetsAnnotation, maxTargetsText), LeaseUID: shorten(string(lease.UID)),
 		Properties: cut(scope.PropertiesAnnotation, scope.MaxBytes+1),
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock() // both watches read heartbeats: the Tracker must get them in this order
 	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, m.resourceVersion)
-	renewed := m.resourceVersion != "" && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
-	m.resourceVersion = lease.ResourceVersion
+	now := m.set.config.Clock.Now()
+	renewed := m.resourceVersion != "" && now.Sub(m.looked) < recent && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
+	m.resourceVersion, m.looked = lease.ResourceVersion, now
 	m.set.config.Tracker.LeaseRead(m, is, renewed)
 }
 

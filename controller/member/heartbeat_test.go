@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -46,10 +48,17 @@ func TestRenewals(t *testing.T) {
 			t.Error("an older heartbeat may be told later")
 		}
 	}
+	now := clocktesting.NewFakeClock(time.Now())
+	m.set.config.Clock = now
 	for _, test := range []struct {
 		version string
 		renewed bool
-	}{{"7", false}, {"8", true}, {"8", false}, {"10", true}, {"3", false}, {"4", true}, {"x", true}} {
+		after   time.Duration
+	}{
+		{"7", false, 0}, {"8", true, 0}, {"8", false, 0}, {"10", true, 0}, {"3", false, 0}, {"4", true, 29 * time.Second}, {"x", true, 0},
+		{"11", false, 30 * time.Second}, {"12", true, 0}, // after an absence, the first may have been written long ago
+	} {
+		now.Step(test.after)
 		m.hear(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}})
 		if renewed != test.renewed || read.LeaseUID != test.version {
 			t.Errorf("version %s: renewed %v with UID %s, want %v", test.version, renewed, read.LeaseUID, test.renewed)

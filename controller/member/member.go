@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -39,8 +40,10 @@ type Member struct {
 
 	mu              sync.RWMutex
 	resourceVersion string           // of the heartbeat
+	looked          time.Time        // when the heartbeat was last read
 	problems        map[string]error // by watch
 	reported        string           // the kind of the problem, empty for none
+	back            chan struct{}    // receives after the heartbeat could be read again
 }
 
 // Cluster returns the id of the member.
@@ -93,6 +96,12 @@ func (m *Member) note(ctx context.Context, watched string, err error) {
 		err = fmt.Errorf("%s of cluster %s: %w", watched, m.cluster, err)
 	}
 	m.mu.Lock()
+	if watched == watchedHeartbeat && err == nil && m.problems[watched] != nil {
+		select {
+		case m.back <- struct{}{}:
+		default:
+		}
+	}
 	m.problems[watched] = err
 	problem := m.problem()
 	kind := ""

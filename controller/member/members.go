@@ -186,9 +186,9 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	for _, member := range members {
 		left = append(left, member.Candidate())
 	}
-	keys := map[string]bool{}
+	keys := map[string]string{}
 	for _, candidate := range left {
-		keys[candidate.key()] = true
+		keys[candidate.key()] = candidate.Cluster
 	}
 	var proposed []*Candidate
 	for _, r := range s.sources {
@@ -257,7 +257,7 @@ func (s *Members) join(ctx context.Context, source *source) *Member {
 	cluster := source.candidate.Cluster
 	m := &Member{
 		Store: limits.NewStore(cluster, s.config.Limits, s.memory, s.config.Local.Imported(cluster)),
-		set:   s, cluster: cluster, problems: map[string]error{},
+		set:   s, cluster: cluster, problems: map[string]error{}, back: make(chan struct{}, 1),
 	}
 	m.source.Store(source)
 	m.leave = func() {

@@ -123,9 +123,9 @@ func (s *Members) Refused() []Problem {
 }
 
 // gather returns the sources of all members, by cluster, and the problems of candidates. A credential with invalid content
-// still makes its cluster a member; a credential with an invalid id does not. keys are the keys of the current members,
+// still makes its cluster a member; a credential with an invalid id does not. keys are the ids of the current members by key,
 // connected the current members by cluster.
-func gather(config Config, of []*Candidate, keys map[string]bool, connected map[string]*Member) (map[string]*source, []Problem) {
+func gather(config Config, of []*Candidate, keys map[string]string, connected map[string]*Member) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
 	for _, candidate := range candidates(config, of, keys) {
@@ -158,8 +158,12 @@ func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	}
 	if candidate.Kind == kindFlag {
 		with := *candidate
-		if with.Annotations = s.credential.Annotations; err != nil && member != nil {
+		with.Annotations = s.credential.Annotations
+		switch unknown := err != nil && with.Annotations == nil; {
+		case unknown && member != nil:
 			with.Annotations = member.Annotations() // an unreadable file keeps the previous annotations
+		case unknown:
+			with.Annotations = map[string]string{scope.AcceptAnnotation: scope.Everything} // its copies were accepted before
 		}
 		s.candidate = &with
 	}

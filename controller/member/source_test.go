@@ -62,7 +62,7 @@ func TestGather(t *testing.T) {
 			slices.Reverse(secrets)
 			slices.Reverse(objects)
 			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), objects,
-				map[string]bool{test.was: true}, nil)
+				map[string]string{test.was: "west"}, nil)
 			members := slices.Sorted(maps.Keys(sources))
 			for i, cluster := range members {
 				if sources[cluster].unread {
@@ -120,8 +120,16 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		"none":      {file(kubeconfig(aToken, aServer)), 0, 0, ""},
 		"no texts":  {file(with(`{clusterset-dns.github.io/rank: 5}`)), 0, 0, "use texts as values"},
 		"wrong":     {file(with(`{clusterset-dns.github.io/cidrs: ten}`)), 0, 0, "annotation clusterset-dns.github.io/cidrs"},
+		"no token": {
+			file(annotated(kubeconfig(`{tokenFile: missing}`, aServer), `{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: "5"}`)),
+			1, 5, "missing",
+		},
+		"no file": {&Candidate{Cluster: "west", Kind: kindFlag, Name: "missing"}, 0, 0, "no such file"},
 	} {
 		is, err := parse(test.candidate, nil)
+		if accepts := is.accept != nil; accepts != (name == "no file" || name == "no texts") {
+			t.Errorf("%s: copies of the member are accepted by its own patterns: %t", name, accepts)
+		}
 		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (err == nil) != (test.err == "") ||
 			err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, err)
@@ -134,5 +142,18 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		if is, err := parse(file(text), known); err == nil || !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
 			t.Errorf("%s after annotations: %+v, %v", text, is, err)
 		}
+	}
+}
+
+// TestRelabelledObject: an older object that was another member takes over no member by a mistaken label.
+func TestRelabelledObject(t *testing.T) {
+	west, north := secret("a", "west", 0, kubeconfig(aToken, aServer)), secret("b", "north", time.Hour, kubeconfig(`{token: u}`, aServer))
+	secrets := []*corev1.Secret{west, north}
+	set, refresh := (&surroundings{secrets: func() []*corev1.Secret { return secrets }}).idle(t)
+	refresh()
+	before := set.Get("west")
+	secrets = []*corev1.Secret{west, secret("b", "west", time.Hour, kubeconfig(`{token: u}`, aServer))}
+	if refresh(); set.Get("west") != before || before.Candidate().Name != "a" {
+		t.Errorf("west is read by %s", set.Get("west").Candidate())
 	}
 }

@@ -43,9 +43,11 @@ func newHTTPClient(config *rest.Config) (*http.Client, error) {
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   tlsHandshakeTimeout,
 		ResponseHeaderTimeout: patience,
-		IdleConnTimeout:       idleTimeout,
-		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		// The default is 10 MiB.
+		MaxResponseHeaderBytes: maxOther,
+		IdleConnTimeout:        idleTimeout,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: 256 << 10},
 	}
 	wrapped, err := transport.HTTPWrappersForConfig(transportConfig, base)
 	if err != nil {
