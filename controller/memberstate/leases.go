@@ -161,9 +161,16 @@ func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err
 	return err
 }
 
-// shows reports whether a Lease is as it should be.
+// shows reports whether a Lease is as it should be. Others may add labels and annotations to it.
 func shows(is, want *coordinationv1.Lease) bool {
-	return maps.Equal(is.Labels, want.Labels) && maps.Equal(is.Annotations, want.Annotations) &&
+	ours := func(all map[string]string) map[string]string {
+		all = maps.Clone(all)
+		maps.DeleteFunc(all, func(key, _ string) bool {
+			return !strings.HasPrefix(key, export.Domain+"/") && key != export.LabelManagedBy
+		})
+		return all
+	}
+	return maps.Equal(ours(is.Labels), want.Labels) && maps.Equal(ours(is.Annotations), want.Annotations) &&
 		(want.Spec.RenewTime == nil || want.Spec.RenewTime.Equal(is.Spec.RenewTime))
 }
 

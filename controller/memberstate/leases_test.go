@@ -206,3 +206,25 @@ func TestLeasesOfMembers(t *testing.T) {
 		t.Errorf("%v is left for members to come", next.left)
 	}
 }
+
+// TestALabelOfAWebhook: the label that a webhook adds to each Lease causes no writes.
+func TestALabelOfAWebhook(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if writes, ok := action.(clienttesting.CreateAction); ok { // updates, too
+			writes.GetObject().(*coordinationv1.Lease).Labels["team"] = "network"
+		}
+		return false, nil, nil
+	})
+	d := newLookout(t, nil, "west").display(t, client)
+	client.ClearActions()
+	for range 10 {
+		if err := d.writeLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.now.Step(time.Second)
+	}
+	if count := len(client.Actions()); count > 3 { // list, create, and list again
+		t.Errorf("%d requests", count)
+	}
+}
