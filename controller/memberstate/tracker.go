@@ -80,6 +80,8 @@ type Member struct {
 	Heartbeat member.Heartbeat
 
 	source *member.Member
+	// lacking is how many known services the last list lacked.
+	lacking int
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
 	// offered has the probe targets to probe: those in the text of its last heartbeat that are in its ranges.
@@ -226,9 +228,10 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 		switch {
 		case !liveness.LostMost(before, before-lacking):
 			m.Lost = time.Time{}
-		case m.Lost.IsZero():
+		case m.Lost.IsZero() || lacking > m.lacking: // a confirmation or the time of a smaller loss does not count
 			m.Lost = m.Shrunk
 		}
+		m.lacking = lacking
 	})
 	return lacks
 }

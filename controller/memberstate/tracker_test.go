@@ -389,3 +389,24 @@ func TestFrozenProcess(t *testing.T) {
 	l.told = nil
 	l.expect(t, "west", "stale NoHeartbeat demoted", "")
 }
+
+// TestMoreExportsAreLost: what accepts a loss of exports, a confirmation or time, accepts no larger one.
+func TestMoreExportsAreLost(t *testing.T) {
+	for name, confirmed := range map[string]bool{"confirmed": true, "waited": false} {
+		l := newLookout(t, nil, "west")
+		l.exported["west"] = "a b c d"
+		l.pass(30, "west")
+		l.lists(t, "west", "a b c d")
+		l.lists(t, "west", "a")
+		token := l.Verdict("west").Token
+		l.pass(295, "west")
+		l.lists(t, "west", "")
+		if confirmed {
+			l.annotate("west", map[string]string{AnnotationConfirm: token})
+		}
+		l.pass(10, "west")
+		if is := l.Verdict("west"); !is.Keep {
+			t.Errorf("%s: the loss of all exports is accepted: %+v", name, is)
+		}
+	}
+}
