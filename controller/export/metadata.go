@@ -8,7 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // maxMetadata bounds the exported labels and annotations together, in bytes of JSON, so that two versions of the
@@ -36,7 +39,14 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
 		found.add(ReasonTooLarge, object,
 			"exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
-		return nil, nil
+		var kept metav1.ObjectMeta
+		// Without its border, an export would be used everywhere. A value that is too long is invalid.
+		for _, key := range ExportedKeys {
+			if value, set := annotations[key]; set {
+				metav1.SetMetaDataAnnotation(&kept, key, Cut(value, scope.MaxSelector+3))
+			}
+		}
+		return nil, kept.Annotations
 	}
 	return exportedLabels, exportedAnnotations
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 func TestFromServiceInvalid(t *testing.T) {
@@ -106,8 +108,12 @@ func TestFromServiceMetadata(t *testing.T) {
 			},
 		},
 		"too large": {
-			exportedLabels: keys{"team": "red"}, exportedAnnotations: keys{"note": strings.Repeat("\x01", 12000)},
-			problems: []string{`TooLarge:` + object + `exported labels and annotations have 72025 bytes and are left out; the limit is 65536`},
+			exportedLabels: keys{"team": "red"},
+			exportedAnnotations: keys{
+				"note": strings.Repeat("\x01", 12000), AnnotationAllowedClusters: "east", AnnotationWeights: strings.Repeat("x", 2000),
+			},
+			wantAnnotations: keys{AnnotationAllowedClusters: "east", AnnotationWeights: Cut(strings.Repeat("x", 2000), scope.MaxSelector+3)},
+			problems:        []string{`TooLarge:` + object + `exported labels and annotations have 74114 bytes and are left out; the limit is 65536`},
 		},
 		"keys in their places": {
 			annotations:         keys{AnnotationClusters: "west", AnnotationOverloaded: "true"},
