@@ -138,6 +138,8 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, Reason, 
 	case decoded.Cluster != r.from.Cluster:
 		return snapshot{}, ReasonWrongCluster, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q",
 			decoded.Cluster, r.from.Cluster)
+	case len(decoded.Slice.Network)+len(decoded.Slice.Exposed) > scope.MaxBytes: // the copy has them, too
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("network %.100q or exposure %.100q is too long", decoded.Slice.Network, decoded.Slice.Exposed)
 	case len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
 	case !decoded.Absent && decoded.Service == nil:

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // hostile is a slice of cluster east that no controller of this project would write.
@@ -72,6 +74,7 @@ func TestRefusedSlices(t *testing.T) {
 		{"relative clusters", `"east",`, `"east","clusters":"local",`, `BadSnapshot: its snapshot does not parse: cluster selector, term "local": it has another meaning in each cluster; use ids and properties`},
 		{"no slice name", `"name":"web-east-1",`, ``, `BadSnapshot: slice name "" is not valid`},
 		{"bad slice name", `"web-east-1"`, `"../x"`, `BadSnapshot: slice name "../x" is not valid`},
+		{"an endless network", `"name":"web-east-1",`, `"name":"web-east-1","network":"` + strings.Repeat("x", scope.MaxBytes+1) + `",`, `BadSnapshot: network "` + strings.Repeat("x", 100) + `" or exposure "" is too long`},
 		{"no service", `"service"`, `"x"`, `BadSnapshot: it has no service`},
 		{"no time", `2026-03-01T12:00:00Z`, `yesterday`, "BadSnapshot: its snapshot does not parse: parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\""},
 		{"a year that cannot be written", `2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`, `BadSnapshot: year 10000 of creation cannot be written`},
