@@ -86,13 +86,13 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
+	if !s.Listed() {
+		close(s.synced)
+	}
 	for _, each := range changes {
 		s.tell(each[0], each[1])
 	}
 	s.gate.set(s.Informer, false)
-	if !s.Listed() {
-		close(s.synced)
-	}
 	return nil
 }
 
