@@ -30,7 +30,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		Ports:                 make([]corev1.ServicePort, 0, len(spec.Ports)),
 		ClusterIPs:            slices.Clone(spec.IPs),
 		IPFamilies:            families,
-		IPFamilyPolicy:        ptr.To(corev1.IPFamilyPolicySingleStack),
+		IPFamilyPolicy:        policyOf(families),
 		SessionAffinity:       cmp.Or(spec.SessionAffinity, corev1.ServiceAffinityNone),
 		SessionAffinityConfig: derivedAffinity(spec),
 		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
@@ -39,9 +39,6 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	}
 	if len(spec.IPs) > 0 {
 		service.Spec.ClusterIP = spec.IPs[0]
-	}
-	if len(families) > 1 {
-		service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
 	}
 	for _, port := range spec.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
@@ -53,6 +50,14 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		})
 	}
 	return service
+}
+
+// policyOf returns the policy by which a Service has exactly these families: with PreferDualStack, the API server may add one.
+func policyOf(families []corev1.IPFamily) *corev1.IPFamilyPolicy {
+	if len(families) > 1 {
+		return ptr.To(corev1.IPFamilyPolicyRequireDualStack)
+	}
+	return ptr.To(corev1.IPFamilyPolicySingleStack)
 }
 
 // ownService returns a copy of an existing Service, or a new one for nil, with a name, an owner, the managed-by label,

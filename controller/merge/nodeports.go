@@ -25,7 +25,7 @@ func nodePorts(observed Observed) *corev1.Service {
 	// Clients come with the addresses of their nodes, so that affinity is by node.
 	service.Spec.SessionAffinity, service.Spec.SessionAffinityConfig = of.Spec.SessionAffinity, of.Spec.SessionAffinityConfig
 	service.Spec.PublishNotReadyAddresses = of.Spec.PublishNotReadyAddresses
-	service.Spec.IPFamilies, service.Spec.IPFamilyPolicy = of.Spec.IPFamilies, of.Spec.IPFamilyPolicy
+	service.Spec.IPFamilies, service.Spec.IPFamilyPolicy = of.Spec.IPFamilies, policyOf(of.Spec.IPFamilies)
 	service.Spec.Ports = slices.Clone(of.Spec.Ports)
 	for i := range service.Spec.Ports {
 		port := &service.Spec.Ports[i]

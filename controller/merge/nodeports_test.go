@@ -18,12 +18,15 @@ func TestNodePorts(t *testing.T) {
 	observed.NodePortsFor = &corev1.Service{Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": "web"}, SessionAffinity: corev1.ServiceAffinityClientIP, SessionAffinityConfig: config,
 		PublishNotReadyAddresses: true, ExternalIPs: []string{"192.0.2.1"},
+		// A cluster that becomes dual-stack does not add a family to it.
+		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
 		Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}, {Port: 443}},
 	}}
 	created := Merge(observed, nil).NodePorts
 	if created == nil || created.Name != export.NodePortServiceName(web) || created.Spec.SessionAffinity != corev1.ServiceAffinityClientIP ||
 		*created.Spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != 60 || !created.Spec.PublishNotReadyAddresses ||
-		len(created.Spec.ExternalIPs) > 0 || created.Spec.Ports[0].NodePort != 0 {
+		len(created.Spec.ExternalIPs) > 0 || created.Spec.Ports[0].NodePort != 0 ||
+		*created.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
 		t.Errorf("created: %v", created)
 	}
 	observed.NodePorts = created.DeepCopy()
