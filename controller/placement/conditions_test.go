@@ -29,6 +29,7 @@ func TestAllowedClusters(t *testing.T) {
 		"only another":       {"west", "", "east near! south! west", prefix + `west; not "near", "south".`},
 		"unknown properties": {"region!=us", "", "east near south! west!", prefix + `region!=us; not "south", "west".`},
 		"a list":             {"east, west", "", "east near! south! west!", invalid},
+		"empty":              {"", "", "east near! south! west!", invalid},
 		"blank":              {" ", "", "east near! south! west!", invalid},
 		"endless":            {strings.Repeat("x", 1<<16), "", "east near! south! west!", invalid},
 	} {
@@ -37,7 +38,11 @@ func TestAllowedClusters(t *testing.T) {
 			for _, cluster := range strings.Fields(test.down) {
 				odd[cluster] = "down"
 			}
-			_, result := settled(t, newObserved(), exporting(t, "allowed-clusters="+test.within, "east=1 near=1 west=1 south=1", odd))
+			asks := "allowed-clusters=" + test.within
+			if name == "none" {
+				asks = "prefer="
+			}
+			_, result := settled(t, newObserved(), exporting(t, asks, "east=1 near=1 west=1 south=1", odd))
 			diff(t, "used", orderText(result), test.used)
 			diff(t, "clusters", len(result.ServiceImport.Status.Clusters), 4)
 			told := told(result, ConditionAllowedClusters)

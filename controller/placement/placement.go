@@ -82,7 +82,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		p.tiers = Tiers{} // the DNS server puts this cluster first, and the others next
 	}
 	p.weights, p.weightsErr = parseWeights(imported.Annotations[export.AnnotationWeights])
-	p.allowed, p.allowedErr = parseAllowed(imported.Annotations[export.AnnotationAllowedClusters])
+	p.allowed, p.allowedErr = parseAllowed(imported.Annotations)
 	var own *export.View
 	for _, contribution := range contributions {
 		view, cluster := contribution.View, h.Cluster

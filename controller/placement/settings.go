@@ -98,9 +98,10 @@ func (t Tiers) Of(cluster, local scope.Cluster) int {
 // allowed selects the allowed clusters, whose endpoints are used; nil allows all.
 type allowed = *scope.Selector
 
-// parseAllowed parses a cluster selector; nil if the text is empty. With an error it returns a selector of no cluster.
-func parseAllowed(text string) (allowed, error) {
-	if text == "" {
+// parseAllowed parses a cluster selector; nil without one. With an error it returns a selector of no cluster.
+func parseAllowed(annotations map[string]string) (allowed, error) {
+	text, restricted := annotations[export.AnnotationAllowedClusters]
+	if !restricted {
 		return nil, nil
 	}
 	selector, err := scope.ParseSelector(text)
