@@ -114,10 +114,14 @@ func (r *Reconciler) adoptable(service *corev1.Service) {
 	}
 }
 
+// kubernetesSlices is the managed-by label of the EndpointSlices of Services with a selector.
+const kubernetesSlices = "endpointslice-controller.k8s.io"
+
 // onSlice enqueues the multi-cluster service for which an EndpointSlice was made, or the exported Service to which it
 // belongs.
 func (r *Reconciler) onSlice(object apply.Change) {
-	if service := export.ServiceOf(object); service.Name != "" {
+	// Kubernetes copies the labels of the Service with node ports to its slices.
+	if service := export.ServiceOf(object); service.Name != "" && object.GetLabels()[export.LabelSliceManagedBy] != kubernetesSlices {
 		r.enqueueShown(service, object)
 	}
 	of := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[export.LabelKubernetesService]}

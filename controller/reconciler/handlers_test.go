@@ -108,6 +108,12 @@ func TestChanges(t *testing.T) {
 		}, ""},
 		"it is deleted": {deleted("some", "192.0.2.1", "2001:db8::1"), "demo/taken"},
 		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},
+		"a slice of it, whose labels are those of the Service": {func() {
+			r.onSlice(apply.Change{Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
+				export.LabelKubernetesService: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),
+				export.LabelExposed:           "web", export.LabelSliceManagedBy: kubernetesSlices,
+			}}}})
+		}, ""},
 		"a node is down":                       {node(export.ExposeNone, down), ""},
 		"a node is down, exposed by others":    {node(export.ExposeLoadBalancer, down), ""},
 		"a node is down, exposed by its ports": {node(export.ExposeNodePort, down), "demo/chosen demo/web other/web"},
