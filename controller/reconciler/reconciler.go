@@ -64,8 +64,9 @@ type Reconciler struct {
 	// ips shares cluster IPs among the members, for imports of services that the local cluster does not export itself.
 	ips   *limits.IPs
 	queue *queue
-	// large is locked while a large service is reconciled, to bound the memory of passes.
-	large sync.Mutex
+	// large is full while a large service is reconciled, to bound the memory of passes, and failed while half of the workers
+	// reconcile services that failed before: the writes of one namespace may hang.
+	large, failed chan struct{}
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// heartbeat is set by Run.
@@ -86,6 +87,7 @@ type Partial struct {
 // members join.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
+	r.large, r.failed = make(chan struct{}, 1), make(chan struct{}, failedAtOnce)
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -199,18 +201,40 @@ const large = 256 << 10
 // retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
+// failedAtOnce bounds the services that failed before and are reconciled at once, to half of the workers. Others wait for
+// retryFailed.
+const (
+	failedAtOnce = 4
+	retryFailed  = time.Second
+)
+
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. The next
 // reconcile continues the work.
 const passWithin = time.Minute
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
-	if r.Encoded(service) >= large {
-		if !r.large.TryLock() {
-			r.queue.AddAfter(service, retryLarge)
+	if r.queue.NumRequeues(service) > 0 {
+		select {
+		case r.failed <- struct{}{}:
+			defer func() { <-r.failed }()
+		default:
+			r.queue.AddAfter(service, retryFailed)
 			return 0
 		}
-		defer r.large.Unlock()
+	}
+	if r.Encoded(service) >= large {
+		select {
+		case r.large <- struct{}{}:
+		default:
+			select {
+			case r.large <- struct{}{}: // the first heartbeat waits for the exports: they keep their place in the queue
+			case <-r.heartbeat.Seen():
+				r.queue.AddAfter(service, retryLarge)
+				return 0
+			}
+		}
+		defer func() { <-r.large }()
 	}
 	r.Gate.Wait(ctx)
 	begin := time.Now()
@@ -243,6 +267,9 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 			klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
 		}
 		r.queue.AddRateLimited(service)
+		if outcome.Again { // what is written does not wait for what fails
+			r.queue.AddLimited(service)
+		}
 	default:
 		r.Observe(took, nil)
 		r.queue.Forget(service)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -63,7 +62,7 @@ func mergeWithin(ips *limits.IPs, observed merge.Observed, contributions []merge
 	if refused = !ips.Admit(observed.Service, wanted, exists); refused {
 		_, most := ips.Use()
 		observed.NoIP = fmt.Sprintf("The imports of %s used up their part of the %d cluster IPs for imports. "+
-			"Withdraw other exports, or use headless services.", strings.Join(wanted, ", "), most)
+			"Withdraw other exports, or use headless services.", export.Listed(wanted), most)
 		result = merge.Merge(observed, contributions)
 	}
 	return result, refused

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+)
+
+// TestLargeExportsComeFirst: the first heartbeat of a leader waits for no imports, even if several exports are large.
+func TestLargeExportsComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestReconciler()
+		r.Observe = func(time.Duration, error) { <-time.After(time.Millisecond) } // each pass takes 1 ms
+		exports := map[types.NamespacedName]struct{}{}
+		for _, name := range []string{"large-1", "large-2"} {
+			service := types.NamespacedName{Namespace: "demo", Name: name}
+			if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: name, Annotations: map[string]string{"x": strings.Repeat("x", large)},
+				Labels: map[string]string{export.LabelService: name, export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager},
+			}})); err != nil {
+				t.Fatal(err)
+			}
+			exports[service] = struct{}{}
+			r.queue.Add(service)
+		}
+		for i := range 20_000 {
+			r.queue.Add(types.NamespacedName{Namespace: "demo", Name: fmt.Sprint("imported-", i)})
+		}
+		r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, exports)
+		var group sync.WaitGroup
+		begin := time.Now()
+		for range 8 {
+			group.Go(func() { r.work(t.Context()) })
+		}
+		<-r.heartbeat.Seen()
+		if took := time.Since(begin); took > 200*time.Millisecond {
+			t.Errorf("the first heartbeat waits for %s, until %d of 20000 imports are left", took, r.queue.Len())
+		}
+		r.ShutDown()
+		group.Wait()
+		<-time.After(time.Minute)
+	})
+}
+
+// A slow is an API server with a webhook for the namespace slow that does not answer within 10 s.
+type slow struct{ asked sync.Map } // by the name of a slice of another namespace
+
+// RoundTrip implements http.RoundTripper.
+func (s *slow) RoundTrip(request *http.Request) (*http.Response, error) {
+	code, text := http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+	if strings.Contains(request.URL.Path, "/namespaces/slow/") {
+		<-time.After(10 * time.Second)
+		code, text = http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"message":"a webhook failed"}`
+	} else {
+		s.asked.Store(path.Base(request.URL.Path), true)
+	}
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: request,
+	}, nil
+}
+
+// TestFailedServicesDelayNoOthers: writes of 60 services hang in a webhook and fail. Changes of other services do not wait.
+func TestFailedServicesDelayNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server := withAPI(t), &slow{}
+		r.Applier.Core = kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://local", Transport: server, QPS: -1})
+		add := func(namespace, name string) {
+			// It is the copy of a cluster that left: a pass deletes it.
+			if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: "1",
+				Labels: map[string]string{export.LabelService: name, export.LabelSourceCluster: "west", export.LabelSliceManagedBy: export.Manager},
+			}})); err != nil {
+				t.Fatal(err)
+			}
+			r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
+		}
+		for _, name := range []string{"slow", "demo"} {
+			if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 60 {
+			add("slow", fmt.Sprint("service-", i))
+		}
+		r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() { r.work(ctx) })
+		}
+		<-time.After(10 * time.Minute)
+		for i := range 10 {
+			name := fmt.Sprint("web-", i)
+			add("demo", name)
+			<-time.After(time.Second)
+			if _, asked := server.asked.Load(name); !asked {
+				t.Error("a change of another service waits for more than a second")
+			}
+			<-time.After(17 * time.Second)
+		}
+		stop()
+		r.ShutDown()
+		group.Wait()
+		<-time.After(time.Minute)
+	})
+}
