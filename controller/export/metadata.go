@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -39,14 +38,12 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
 		found.add(ReasonTooLarge, object,
 			"exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
-		var kept metav1.ObjectMeta
-		// Without its border, an export would be used everywhere. A value that is too long is invalid.
-		for _, key := range ExportedKeys {
-			if value, set := annotations[key]; set {
-				metav1.SetMetaDataAnnotation(&kept, key, Cut(value, scope.MaxSelector+3))
-			}
+		// Without allowed-clusters, an export would be used everywhere. A value that is too long is invalid.
+		maps.DeleteFunc(exportedAnnotations, func(key, _ string) bool { return !slices.Contains(ExportedKeys, key) })
+		for key, value := range exportedAnnotations {
+			exportedAnnotations[key] = Cut(value, scope.MaxSelector+3)
 		}
-		return nil, kept.Annotations
+		return nil, exportedAnnotations
 	}
 	return exportedLabels, exportedAnnotations
 }
