@@ -37,7 +37,8 @@ const ConditionAllowedClusters = export.Domain + "/AllowedClusters"
 const (
 	// ReasonLimited (True): only endpoints of allowed clusters are used.
 	ReasonLimited = "Limited"
-	// ReasonInvalidAllowedClusters: the annotation allowed-clusters is invalid. Each cluster uses only its local endpoints.
+	// ReasonInvalidAllowedClusters: the annotation allowed-clusters is invalid or empty. Each cluster uses only its local
+	// endpoints.
 	ReasonInvalidAllowedClusters = "InvalidAllowedClusters"
 )
 

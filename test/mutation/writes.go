@@ -24,7 +24,7 @@ var merging = []mutant{
 	at("controller/placement/weights.go", "each pod that comes or goes rewrites all slices of its cluster",
 		`if exponent < 5 {`, `if exponent < 50 {`),
 	at("controller/placement/srv.go", "clients of SRV records go to silent clusters next",
-		` || from.Demote && len(waiting) > 0 ||`, ` ||`),
+		` || from.Demote && len(demoted) > 0 ||`, ` ||`),
 	at("controller/placement/srv.go", "clients of SRV records go to pods that terminate",
 		`	if len(terminating) > 0 {
 `, `	if false {
