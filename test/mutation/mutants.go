@@ -36,7 +36,7 @@ var reading = []mutant{
 	at("controller/member/heartbeat.go", "a member whose controller died during an outage is fresh after it",
 		`now.Sub(m.looked) < recent && `, ``),
 	at("controller/placement/settings.go", "an empty template of allowed-clusters sends traffic out of its region",
-		`if !restricted {`, `if text == "" {`),
+		`if !restricted {`, `if !restricted || text == "" {`),
 	at("controller/limits/store.go",
 		"a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
 		`return published, s.synced && `, `return published, `),
