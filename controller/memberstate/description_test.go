@@ -105,31 +105,3 @@ func TestProperties(t *testing.T) {
 		}
 	}
 }
-
-// TestOtherClusterSet: a member is of another cluster set if both clusters name theirs, and the names differ.
-func TestOtherClusterSet(t *testing.T) {
-	for _, test := range []struct {
-		own, member string
-		want        liveness.Reason
-	}{
-		{"", "", liveness.Alive},
-		{"", "blue", liveness.Alive},
-		{"blue", "", liveness.Alive},
-		{"blue", "blue", liveness.Alive},
-		{"blue", "green", liveness.OtherClusterSet},
-	} {
-		l := newLookout(t, nil, "north", "west")
-		l.SetLocal(test.own, "")
-		l.says("west", fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.member))
-		l.pass(60, "north", "west")
-		if got := l.Verdict("west").Reason; got != test.want {
-			t.Errorf("%+v: got %v", test, got)
-		}
-		// Nothing was imported from a cluster of another set, so a corrected credential does not reach AnotherCluster.
-		l.properties["west"] = fmt.Sprintf(`{"clusterset.k8s.io":%q}`, test.own)
-		l.hears("west", "uid-of-the-right-one", "west")
-		if got := l.Verdict("west").Reason; (got == liveness.Alive) != (test.want == liveness.OtherClusterSet) {
-			t.Errorf("%+v, with another cluster: got %v", test, got)
-		}
-	}
-}

@@ -5,7 +5,6 @@ package memberstate
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -217,68 +216,6 @@ func TestTrackerLostExports(t *testing.T) {
 	}
 }
 
-// TestTrackerPredecessor: the records of the previous leader about a member count until its first heartbeat, but not if it
-// leaves and joins again.
-func TestTrackerPredecessor(t *testing.T) {
-	l := newLookout(t, map[string]memory{
-		"north": {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-north"},
-		"west":  {StateAnnotation: "stale", member.HeartbeatUIDAnnotation: "uid-of-another"},
-		"south": {DrainsAnnotation: "true"},
-	}, "north", "west", "south")
-	if verdict, lease := l.Verdict("south"), l.leases()["south"]; !verdict.Demote || verdict.State != liveness.Fresh ||
-		!l.Of("south").Drained || l.Of("north").Drained || lease.Annotations[DrainsAnnotation] != "true" {
-		t.Errorf("of a member that asked to be drained, the verdict is %+v, and the Lease has %v", verdict, lease.Annotations)
-	}
-	l.expect(t, "north", "stale NoHeartbeat demoted", "north south west")
-	l.pass(5, "north", "west")
-	l.expect(t, "north", "fresh Alive", "north west")
-	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
-	if len(l.left) > 0 {
-		t.Errorf("%v is left for members to come", l.left)
-	}
-}
-
-// TestTrackerPath: a path that is cut demotes at once, and the next leader knows it if it probes.
-func TestTrackerPath(t *testing.T) {
-	l := newLookout(t, nil, "west")
-	west1 := liveness.Target{Address: netip.MustParseAddrPort("10.1.0.1:8081"), Zone: "a"}
-	l.DecodeTargets, l.targets = probe.Decode, "10.1.0.1:8081=a"
-	l.confine("10.0.0.0/8")
-	l.pass(5, "west")
-	probed := func(outcome liveness.Outcome, times int) {
-		for range times {
-			l.Probed("west", liveness.Probe{Target: west1.Address, Began: l.now.Now(), Ended: l.now.Now().Add(time.Minute), Outcome: outcome})
-		}
-	}
-	l.told = nil
-	probed(liveness.Answered, 1)
-	l.expect(t, "west", "fresh Alive", "")
-	probed(liveness.Unanswered, 3)
-	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
-	if west := l.Of("west"); len(west.ProbedTargets) != 1 || west.ProbedTargets[0].Target != west1 || !west.ProbedTargets[0].Fails ||
-		west.Path.String() != "unreachable" {
-		t.Errorf("the path is %s by %v", west.Path, west.ProbedTargets)
-	}
-	if l.Probed("north", liveness.Probe{Target: west1.Address, Outcome: liveness.Answered}); l.Of("north").Path.String() != "unknown" {
-		t.Error("there is a path to a cluster that is no member")
-	}
-	left := l.leases()["west"].Annotations
-	for probing, want := range map[bool]string{true: "unreachable", false: "unknown"} {
-		next := newLookout(t, nil, "west")
-		if probing {
-			next.DecodeTargets = probe.Decode
-		}
-		next.Untrack("west")
-		next.left = map[string]memory{"west": left}
-		next.Track(l.of.Get("west"))
-		if next.pass(60); next.Of("west").Path.String() != want { // and it is silent
-			t.Errorf("probing %t: the path is %s for the next leader", probing, next.Of("west").Path)
-		}
-	}
-	probed(liveness.Answered, 3)
-	l.expect(t, "west", "fresh Alive", "west")
-}
-
 // TestTargets: only probe targets that a member may offer are probed.
 func TestTargets(t *testing.T) {
 	l, logged := newLookout(t, nil, "west"), 0
@@ -374,6 +311,17 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l.hears("south", "uid-of-south", "south")
 	l.expect(t, "west", "fresh Alive", "south west")
 	l.expect(t, "south", "fresh Alive", "")
+}
+
+// TestRecalledPath: a path that the previous leader recorded counts only if this one probes, which corrects it.
+func TestRecalledPath(t *testing.T) {
+	l := newLookout(t, nil)
+	for _, want := range []string{"unknown", "unreachable"} {
+		if is := l.recall(l.now.Now(), "west", memory{PathAnnotation: "unreachable"}); is.Path.String() != want {
+			t.Errorf("the path is %s, want %s", is.Path, want)
+		}
+		l.DecodeTargets = probe.Decode
+	}
 }
 
 // TestFrozenProcess: time in which the process did not listen removes no member, nor does time that did not pass.

@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
@@ -79,6 +80,14 @@ func drains(s *Set, east, west, north *Cluster) {
 	}
 	home(`"true"`)
 	s.Expect(westDemoted.With(changed...))
+	// The next leader knows that before it reads the heartbeat.
+	s.Becomes("Lease of west", "true", func() (string, error) {
+		return east.Lease(memberstate.LeasePrefix + "west").Annotations[memberstate.DrainsAnnotation], nil
+	})
+	s.cut(p)
+	east.Restart()
+	s.Holds(12*time.Second, westDemoted.With(changed...), east)
+	s.restore(p)
 	home("null")
 	s.Expect(healthy.With(changed...))
 }

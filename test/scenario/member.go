@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -41,6 +42,8 @@ func badSecret(s *Set, east, west, north *Cluster) {
 	s.Judged(Pair{east, north}, "Alive")
 	s.Holds(15*time.Second, seen, east)
 	s.Judged(p, "NoHeartbeat")
+	s.LeaseSays(p, "stale")
+	s.hears(p, time.Time{}) // before the restart
 	s.Expect(demoted, east)
 	west.SetEndpoints("lone", "10.65.0.8")
 	s.Except(east, demoted, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
@@ -86,13 +89,28 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	}
 }
 
+// hears waits until the first heartbeat with the current credential arrived after a time, as kubectl clusterset join does, and
+// returns when.
+func (s *Set) hears(p Pair, after time.Time) (first time.Time) {
+	s.Eventually("heartbeat of "+p.Source.Name, func() error {
+		first = ptr.Deref(p.Reader.Lease(memberstate.LeasePrefix+p.Source.Name).Spec.RenewTime, metav1.MicroTime{}).Time
+		if !first.After(after) {
+			return fmt.Errorf("the first one arrived at %s", first)
+		}
+		return nil
+	})
+	return first
+}
+
 // rotation: a member gets a new credential, and a second Secret. The Secret in use stays in use until it is deleted.
 func rotation(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
 	before := east.Import("web").UID
-	s.kubeconfig(p, west.platform.Credential("east"))
+	first := s.hears(p, time.Time{})
+	s.kubeconfig(p, append(west.platform.Credential("east"), '\n')) // in the simulation, the next credential is the same
+	s.hears(p, first)
 	west.SetEndpoints("web", "10.65.0.11")
 	s.Expect(web("west/10.65.0.11 -> VIP"))
 	if after := east.Import("web").UID; after != before {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -188,11 +190,13 @@ func refusedContributions(s *Set) {
 // otherSet: a member of another cluster set is quarantined, even if it has just joined; a cluster without a set name is not.
 func otherSet(s *Set, east, west *Cluster) {
 	p, back := Pair{east, west}, Pair{west, east}
-	const name = "clusterset.k8s.io"
+	const name, lease = "clusterset.k8s.io", memberstate.LeasePrefix + "west"
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
 	east.Describe(name, "blue")
 	s.Holds(70*time.Second, web(ofWest), east, west)
+	s.Judged(p, "Alive")
+	s.Judged(back, "Alive")
 	west.Describe(name, "green")
 	s.Judged(p, "OtherClusterSet")
 	s.Judged(back, "OtherClusterSet")
@@ -205,13 +209,19 @@ func otherSet(s *Set, east, west *Cluster) {
 	s.Judged(p, "OtherClusterSet")
 	s.Holds(15*time.Second, kept, east)
 
-	// A member that has just joined contributes nothing.
+	// A member that has just joined contributes nothing. Records about a member that left count no longer.
+	east.Stop()
+	s.editLease(east, lease, func(lease *coordinationv1.Lease) { lease.Annotations[member.HeartbeatUIDAnnotation] = "another" })
 	s.Leave(p)
+	east.Start()
 	s.Expect(View{"web": gone, "db": gone}, east)
 	s.LeaseSays(p, "")
 	s.Join(p)
 	s.Judged(p, "OtherClusterSet")
 	s.Holds(15*time.Second, View{"web": gone, "db": gone}, east)
+	if uid := east.Lease(lease).Annotations[member.HeartbeatUIDAnnotation]; uid != "" {
+		s.Errorf("nothing was imported from the member, but %s must stay its UID", uid)
+	}
 	east.Describe(name, "green")
 	s.Judged(p, "Alive")
 	s.Judged(back, "Alive")

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
@@ -70,6 +72,7 @@ func rebuilt(s *Set) {
 	p, other := Pair{east, west}, Pair{north, west}
 	s.cut(p, other)
 	s.Expect(westDemoted, east, north)
+	east.Restart() // the next leader knows which cluster west was
 	again.Start()
 	replace := func(source *Cluster, pairs ...Pair) {
 		for _, each := range pairs {
@@ -115,7 +118,7 @@ func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lea
 }
 
 // leases: the Leases of a member and of the heartbeat are edited and deleted by hand. That has no lasting effect.
-func leases(s *Set, east, west, _ *Cluster) {
+func leases(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	name := memberstate.LeasePrefix + "west"
 	s.LeaseSays(p, "fresh")
@@ -124,6 +127,8 @@ func leases(s *Set, east, west, _ *Cluster) {
 		lease.Spec.RenewTime = nil
 	})
 	s.LeaseSays(p, "fresh")
+	s.editLease(east, name, func(lease *coordinationv1.Lease) { lease.Labels[member.ClusterLabel] = "north" })
+	s.Becomes("label of the Lease", "west", func() (string, error) { return east.Lease(name).Labels[member.ClusterLabel], nil })
 	east.DeleteLease(name)
 	s.LeaseSays(p, "fresh")
 	s.Expect(healthy)
@@ -135,6 +140,28 @@ func leases(s *Set, east, west, _ *Cluster) {
 	east.Start()
 	s.LeaseSays(p, "fresh")
 	s.Expect(healthy)
+
+	// Leases of other writers stay, say nothing about members, and do not prevent the Leases of other members.
+	put := func(name, labels string) {
+		east.Put(fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: %s, name: %s, labels: {%s}, annotations: {%s: another}}}",
+			system, name, labels, member.HeartbeatUIDAnnotation))
+	}
+	east.Stop()
+	east.DeleteLease(name)
+	east.DeleteLease(memberstate.LeasePrefix + "north")
+	put(name, member.ClusterLabel+": west")
+	put("another", export.LabelManagedBy+": "+export.Manager)
+	east.Start()
+	s.Judged(p, "Alive")
+	s.LeaseSays(Pair{east, north}, "fresh")
+	s.Holds(10*time.Second, healthy)
+	for _, each := range []string{name, "another"} {
+		if lease := east.Lease(each); len(lease.Labels) != 1 || lease.Annotations[member.HeartbeatUIDAnnotation] != "another" {
+			s.Errorf("the Lease %s of another writer became %v", each, lease)
+		}
+		east.DeleteLease(each)
+	}
+	s.LeaseSays(p, "fresh")
 
 	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("thief"), &metav1.MicroTime{Time: time.Unix(0, 0)}

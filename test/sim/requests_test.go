@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -146,6 +147,24 @@ func TestRequestsToMembers(t *testing.T) {
 		}
 		if count := set.Network.Connections("east", "west"); count != 1 {
 			t.Errorf("there are %d connections to west", count)
+		}
+	})
+}
+
+// TestLeasesAtRest: while nothing changes, the only Lease that is written is that of the heartbeat. All are listed once a minute.
+func TestLeasesAtRest(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east := set.Cluster("east")
+		sim.Wait(time.Minute + 123) // ns, which the API does not keep
+		set.Cluster("west").Restart()
+		east.Restart()
+		sim.Wait(5 * time.Minute)
+		before := requestsOf(east, "east")
+		sim.Wait(10 * time.Minute)
+		after := requestsOf(east, "east")
+		writes, lists := after["update leases"]-before["update leases"], after["list leases"]-before["list leases"]
+		if heartbeats := int(10 * time.Minute / liveness.HeartbeatInterval); writes > heartbeats+1 || lists > 11 {
+			t.Errorf("%d Leases are written for %d heartbeats, and they are listed %d times", writes, heartbeats, lists)
 		}
 	})
 }
