@@ -14,6 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -64,8 +66,8 @@ type Reconciler struct {
 	// ips shares cluster IPs among the members, for imports of services that the local cluster does not export itself.
 	ips   *limits.IPs
 	queue *queue
-	// large is full while a large service is reconciled, to bound the memory of passes, and failed while half of the workers
-	// reconcile services that failed before: the writes of one namespace may hang.
+	// large has room for one pass over a large service, to bound the memory of passes. failed has room for half of the workers
+	// on services that failed before: the writes of one namespace may hang.
 	large, failed chan struct{}
 	// memories are the memories of exports, by service.
 	memories sync.Map
@@ -219,7 +221,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		case r.failed <- struct{}{}:
 			defer func() { <-r.failed }()
 		default:
-			r.queue.AddAfter(service, retryFailed)
+			r.queue.AddAfter(service, wait.Jitter(retryFailed/2, 2)) // not all at once
 			return 0
 		}
 	}
@@ -231,6 +233,8 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 			case r.large <- struct{}{}: // the first heartbeat waits for the exports: they keep their place in the queue
 			case <-r.heartbeat.Seen():
 				r.queue.AddAfter(service, retryLarge)
+				return 0
+			case <-ctx.Done():
 				return 0
 			}
 		}
