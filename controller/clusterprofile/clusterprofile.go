@@ -156,7 +156,7 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 		}
 		is := each.Cluster
 		if secret == nil {
-			return nil, fmt.Errorf("there is no Secret %s/%s with the label %s=%s: create it, with the token under the key %q",
+			return nil, fmt.Errorf("there is no Secret %s/%s with the label %s=%s: create or label it, with the token under the key %q",
 				s.heartbeats, object.GetName(), tokenOfLabel, id, tokenKey)
 		}
 		token, err := profileToken(secret, id, is.Server)

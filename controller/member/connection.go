@@ -101,7 +101,7 @@ func (m *Member) readHeartbeat(ctx context.Context) (version, uid string, err er
 		return "", "", err
 	}
 	for i := range list.Items {
-		m.hear(&list.Items[i])
+		m.hear(&list.Items[i], true)
 		uid = uidOf(&list.Items[i])
 	}
 	return list.ResourceVersion, uid, nil
@@ -189,8 +189,9 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 			return false, err
 		}
 		began := time.Now()
+		renewed := func(lease *coordinationv1.Lease) { m.hear(lease, false) }
 		ignore := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
-		err = watchFrom(ctx, m, watchedHeartbeat, m.heartbeatRequest, &version, m.hear, ignore)
+		err = watchFrom(ctx, m, watchedHeartbeat, m.heartbeatRequest, &version, renewed, ignore)
 		return time.Since(began) > lasting, err
 	})
 }

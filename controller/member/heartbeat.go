@@ -54,12 +54,12 @@ type Heartbeat struct {
 	Properties string
 }
 
-// recent is the longest time between two reads of the Lease after which the second proves a renewal. It exceeds retry.Cap with jitter.
+// recent is the longest time between two reads of the Lease after which a list proves a renewal. It exceeds retry.Cap with jitter.
 const recent = 30 * time.Second
 
-// hear counts a new resourceVersion of the heartbeat Lease as a renewal, except the first and the first in a while, which may have
-// been written long ago, and an older one, which a restored etcd returns.
-func (m *Member) hear(lease *coordinationv1.Lease) {
+// hear counts a new resourceVersion of the heartbeat Lease as a renewal, except the first, one that was listed after an absence,
+// because both may be old, and an older one, which a restored etcd returns.
+func (m *Member) hear(lease *coordinationv1.Lease, listed bool) {
 	cut := func(annotation string, most int) string {
 		text := lease.Annotations[annotation]
 		return text[:min(len(text), most)]
@@ -75,7 +75,7 @@ func (m *Member) hear(lease *coordinationv1.Lease) {
 	defer m.mu.Unlock() // both watches read heartbeats: the Tracker must get them in this order
 	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, m.resourceVersion)
 	now := m.set.config.Clock.Now()
-	renewed := m.resourceVersion != "" && now.Sub(m.looked) < recent && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
+	renewed := m.resourceVersion != "" && (!listed || now.Sub(m.looked) < recent) && lease.ResourceVersion != m.resourceVersion && (err != nil || order > 0)
 	m.resourceVersion, m.looked = lease.ResourceVersion, now
 	m.set.config.Tracker.LeaseRead(m, is, renewed)
 }

@@ -28,7 +28,7 @@ func TestTextsOfAHeartbeat(t *testing.T) {
 			HeartbeatUIDAnnotation: test.text, HeartbeatTargetsAnnotation: test.text, HeartbeatVersionAnnotation: test.text,
 			scope.PropertiesAnnotation: test.text,
 		}}}
-		m.hear(lease)
+		m.hear(lease, true)
 		length := len(test.text)
 		if is.KubeSystemUID != test.uid || len(is.Targets) != min(length, maxTargetsText) || len(is.Version) != min(length, maxWord) ||
 			len(is.Properties) != min(length, scope.MaxBytes+1) || !strings.HasPrefix(test.text, is.Targets) {
@@ -54,12 +54,14 @@ func TestRenewals(t *testing.T) {
 		version string
 		renewed bool
 		after   time.Duration
+		watched bool
 	}{
-		{"7", false, 0}, {"8", true, 0}, {"8", false, 0}, {"10", true, 0}, {"3", false, 0}, {"4", true, 29 * time.Second}, {"x", true, 0},
-		{"11", false, 30 * time.Second}, {"12", true, 0}, // after an absence, the first may have been written long ago
+		{"7", false, 0, false}, {"8", true, 0, false}, {"8", false, 0, false}, {"10", true, 0, false}, {"3", false, 0, false},
+		{"4", true, 29 * time.Second, false}, {"x", true, 0, true},
+		{"11", false, 30 * time.Second, false}, {"12", true, 30 * time.Second, true}, // what is listed after an absence may be old
 	} {
 		now.Step(test.after)
-		m.hear(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}})
+		m.hear(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}}, !test.watched)
 		if renewed != test.renewed || read.LeaseUID != test.version {
 			t.Errorf("version %s: renewed %v with UID %s, want %v", test.version, renewed, read.LeaseUID, test.renewed)
 		}

@@ -187,7 +187,7 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 		server := &pages{slices: []*discoveryv1.EndpointSlice{slice("web-1", "web", "1")}, most: pageSize}
 		replace(t, set.Get("west"), server)
 		left := set.Get("west")
-		if left.hear(&coordinationv1.Lease{}); changed[len(changed)-1] != "heard" {
+		if left.hear(&coordinationv1.Lease{}, true); changed[len(changed)-1] != "heard" {
 			t.Errorf("%s: the heartbeat of a member does not count: %q", name, changed)
 		}
 		changed, secrets = nil, after

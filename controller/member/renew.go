@@ -72,10 +72,6 @@ func (m *Member) held() *corev1.Secret {
 
 // replaceToken requests a token for the account of has, and replaces token with it in the member's Secret.
 func (m *Member) replaceToken(ctx context.Context, has Token, token string) error {
-	held := m.held()
-	if held == nil || !bytes.Contains(held.Data[KubeconfigKey], []byte(token)) {
-		return nil // the Secret has another token: a connection with it follows, or its problem is reported
-	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request := &authenticationv1.TokenRequest{
@@ -87,6 +83,10 @@ func (m *Member) replaceToken(ctx context.Context, has Token, token string) erro
 	}
 	if is, ok := ParseToken(made.Status.Token); !ok || !is.replaces(has) {
 		return fmt.Errorf("the member answered with a token that is not of ServiceAccount %s, or ends no later", has.Account)
+	}
+	held := m.held()
+	if held == nil || !bytes.Contains(held.Data[KubeconfigKey], []byte(token)) {
+		return nil // the Secret has another token: a connection with it follows, or its problem is reported
 	}
 	kubeconfig, err := ReplaceToken(held.Data[KubeconfigKey], made.Status.Token)
 	if err != nil {

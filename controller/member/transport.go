@@ -38,13 +38,12 @@ func newHTTPClient(config *rest.Config) (*http.Client, error) {
 		}
 	}
 	base := &http.Transport{
-		Proxy:                 proxy,
-		DialContext:           dial,
-		TLSClientConfig:       tlsConfig,
-		TLSHandshakeTimeout:   tlsHandshakeTimeout,
-		ResponseHeaderTimeout: patience,
-		// The default is 10 MiB.
-		MaxResponseHeaderBytes: maxOther,
+		Proxy:                  proxy,
+		DialContext:            dial,
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    tlsHandshakeTimeout,
+		ResponseHeaderTimeout:  patience,
+		MaxResponseHeaderBytes: 16 << 10, // by default 10 MiB
 		IdleConnTimeout:        idleTimeout,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: 256 << 10},

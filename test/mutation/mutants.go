@@ -34,7 +34,7 @@ var reading = []mutant{
 	at("controller/member/connection.go", "all Leases of a member are read, for which the credential has no right",
 		`fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`, `fields.Everything()`),
 	at("controller/member/heartbeat.go", "a member whose controller died during an outage is fresh after it",
-		`now.Sub(m.looked) < recent && `, ``),
+		`(!listed || now.Sub(m.looked) < recent) && `, ``),
 	at("controller/placement/settings.go", "an empty template of allowed-clusters sends traffic out of its region",
 		`if !restricted {`, `if !restricted || text == "" {`),
 	at("controller/limits/store.go",
