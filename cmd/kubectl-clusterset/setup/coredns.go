@@ -65,18 +65,21 @@ func (o CoreDNS) Enable(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w. The lines of a Corefile are:\n%s", err, new(Corefile).block(o.Zone, chart.Spec.ClusterIPs))
 	}
-	if err := o.answered(ctx, chart.Namespace, chart.Spec.Selector); err != nil {
+	if _, err := o.answered(ctx, chart.Namespace, chart.Spec.Selector); err != nil {
 		return fmt.Errorf("the CoreDNS of the chart must answer for %s first: %w", name(o.Zone), err)
 	}
-	if without(before, o.Zone) == before && o.answered(ctx, CoreDNSNamespace, deployment.Spec.Selector.MatchLabels) == nil {
-		return fmt.Errorf("CoreDNS already answers for %s, perhaps because of a file that the Corefile imports", name(o.Zone))
+	if without(before, o.Zone) == before {
+		if some, _ := o.answered(ctx, CoreDNSNamespace, deployment.Spec.Selector.MatchLabels); some {
+			return fmt.Errorf("CoreDNS already answers for %s: remove the zone from the files that the Corefile imports or, after "+
+				"coredns disable, wait a few minutes", name(o.Zone))
+		}
 	}
 	if err = o.update(ctx, configMap, text); o.DryRun {
 		return err
 	}
 	if err == nil {
 		err = o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-			if waiting := o.answered(ctx, CoreDNSNamespace, deployment.Spec.Selector.MatchLabels); waiting != nil {
+			if _, waiting := o.answered(ctx, CoreDNSNamespace, deployment.Spec.Selector.MatchLabels); waiting != nil {
 				return waiting.Error(), nil //nolint:nilerr // Retry until the timeout.
 			}
 			return "", nil
@@ -92,8 +95,9 @@ func (o CoreDNS) Enable(ctx context.Context) error {
 	return err
 }
 
-// answered returns an error unless there are ready pods with labels, and each of them answers for the zone.
-func (o CoreDNS) answered(ctx context.Context, namespace string, set map[string]string) error {
+// answered reports whether a ready pod with labels answers for the zone. It returns an error unless there are such pods, and each
+// of them answers.
+func (o CoreDNS) answered(ctx context.Context, namespace string, set map[string]string) (some bool, err error) {
 	open := o.pods
 	if open == nil {
 		open = o.Cluster.DNSPods
@@ -107,9 +111,9 @@ func (o CoreDNS) answered(ctx context.Context, namespace string, set map[string]
 		if failed == nil && (answer.Rcode != "NOERROR" || len(answer.Records) == 0) {
 			failed = fmt.Errorf("%s returns %s for %s", server.Name, answer.Text(), name(o.Zone))
 		}
-		err = errors.Join(err, failed)
+		some, err = some || failed == nil, errors.Join(err, failed)
 	}
-	return err
+	return some, err
 }
 
 // restore undoes Enable after an error, even if ctx is canceled.

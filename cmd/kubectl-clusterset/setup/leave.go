@@ -72,7 +72,7 @@ func Leave(ctx context.Context, o Options, id string) error {
 		found = err == nil && strings.HasPrefix(lease.Annotations[cluster.OriginAnnotation], "- ") // of a Secret
 	}
 	if !found {
-		return fmt.Errorf("%s: it is the id of neither a selected cluster nor a member of one: select clusters of its set with --contexts", id)
+		return fmt.Errorf("%s: no selected cluster and no member of one has this id; `kubectl clusterset status` lists the ids", id)
 	}
 	for _, c := range o.Clusters {
 		delete(others, c.ID)
@@ -156,7 +156,7 @@ func Drain(ctx context.Context, o Options, id string, drain bool) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: it is the id of neither a selected cluster nor the Secret of a member: select its context with --contexts", id)
+		return fmt.Errorf("%s: no selected cluster and no member of one has this id; `kubectl clusterset status` lists the ids", id)
 	}
 	if o.DryRun {
 		return nil

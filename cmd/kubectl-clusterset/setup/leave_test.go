@@ -83,7 +83,7 @@ func TestLeave(t *testing.T) {
 		names    string
 	}{
 		"all":                      {"west", []string{"east", "west", "north"}, "north east", ""},
-		"by the name of a context": {"admin@west", []string{"east", "west"}, "north west east north", "ERROR admin@west: it is the id of neither"},
+		"by the name of a context": {"admin@west", []string{"east", "west"}, "north west east north", "ERROR admin@west: no selected cluster and no member"},
 		"a forgotten one":          {"west", []string{"east", "west"}, "north", "ERROR not selected, and unchanged: north: to remove west there, too,"},
 		"a lost one":               {"west", []string{"east", "north"}, "north east", "Not selected, and unchanged: west. To revoke"},
 		"one cluster":              {"north", []string{"east"}, "west", "ERROR not selected, and unchanged: north, west: to remove north"},
