@@ -56,15 +56,9 @@ func (r *Reporter) Report(problem member.Problem) {
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
 	r.Logger.Error(errors.New(message), log, "member", problem.Candidate.Cluster, "credential", problem.Candidate.String())
-	r.Recorder.Event(r.about(problem.Candidate), corev1.EventTypeWarning, reason, message)
-}
-
-// about returns the object on which Events of a candidate are recorded.
-func (r *Reporter) about(candidate *member.Candidate) runtime.Object {
-	if candidate.Object != nil {
-		return candidate.Object
+	if problem.Candidate.Object != nil {
+		r.Recorder.Event(problem.Candidate.Object, corev1.EventTypeWarning, reason, message)
 	}
-	return r.Object // the candidate of a flag, or one that the previous leader recorded
 }
 
 // isolated reports that no heartbeat of any member arrives, or that one arrives again.
@@ -87,7 +81,9 @@ func (r *Reporter) judged(m *member.Member, was, is liveness.Verdict) {
 		return
 	}
 	r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
-	r.Recorder.Event(r.about(m.Candidate()), kind, reason, message)
+	if object := m.Candidate().Object; object != nil {
+		r.Recorder.Event(object, kind, reason, message)
+	}
 }
 
 // Describe returns the reason of the Event for a verdict and its message, empty for a member that is fresh.

@@ -161,7 +161,7 @@ func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err
 	return err
 }
 
-// shows reports whether a Lease is as it should be. Others may add labels and annotations to it.
+// shows reports whether a Lease is as it should be. Labels and annotations of others stay until the next change.
 func shows(is, want *coordinationv1.Lease) bool {
 	ours := func(all map[string]string) map[string]string {
 		all = maps.Clone(all)

@@ -298,7 +298,7 @@ func (t *Tracker) put(now time.Time, m *Member) {
 	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
 		t.later = append(t.later, func() { t.changed(is.Cluster) })
 	}
-	if is.State != was.State || is.Reason != was.Reason {
+	if is.State != was.State || is.Reason != was.Reason || is.Token != was.Token && is.Token != "" {
 		select {
 		case t.judged <- struct{}{}:
 		default: // a signal already pending covers this change
