@@ -37,8 +37,8 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	exportedAnnotations = exportedEntries("annotation", annotations, object, found)
 	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
 		found.add(ReasonTooLarge, object,
-			"exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
-		// Without allowed-clusters, an export would be used everywhere. A value that is too long is invalid.
+			"exported labels and annotations have %d bytes; the limit is %d, so only prefer, allowed-clusters and weights stay", size, maxMetadata)
+		// Without allowed-clusters, an export would be used everywhere. Cut leaves a value that is too long invalid.
 		maps.DeleteFunc(exportedAnnotations, func(key, _ string) bool { return !slices.Contains(ExportedKeys, key) })
 		for key, value := range exportedAnnotations {
 			exportedAnnotations[key] = Cut(value, scope.MaxSelector+3)

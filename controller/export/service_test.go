@@ -113,7 +113,7 @@ func TestFromServiceMetadata(t *testing.T) {
 				"note": strings.Repeat("\x01", 12000), AnnotationAllowedClusters: "east", AnnotationWeights: strings.Repeat("x", 2000),
 			},
 			wantAnnotations: keys{AnnotationAllowedClusters: "east", AnnotationWeights: Cut(strings.Repeat("x", 2000), scope.MaxSelector+3)},
-			problems:        []string{`TooLarge:` + object + `exported labels and annotations have 74114 bytes and are left out; the limit is 65536`},
+			problems:        []string{`TooLarge:` + object + `exported labels and annotations have 74114 bytes; the limit is 65536, so only prefer, allowed-clusters and weights stay`},
 		},
 		"keys in their places": {
 			annotations:         keys{AnnotationClusters: "west", AnnotationOverloaded: "true"},

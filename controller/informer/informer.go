@@ -150,7 +150,7 @@ func handled(object any) metav1.Object {
 // Indexer returns the cache. Its objects are shared and must not be changed.
 func (i *Informer) Indexer() cache.Indexer { return i.indexer }
 
-// Synced is closed once all objects were listed and the handler was called for them.
+// Synced is closed once all objects are in the cache. The handler may still be called for them.
 func (i *Informer) Synced() <-chan struct{} { return i.synced }
 
 // Run fills the cache until the context ends; then the gate no longer waits for this informer. Call Run once.
