@@ -341,14 +341,21 @@ func TestFrozenProcess(t *testing.T) {
 // TestMoreExportsAreLost: what accepts a loss of exports, a confirmation or time, accepts no larger one.
 func TestMoreExportsAreLost(t *testing.T) {
 	for name, confirmed := range map[string]bool{"confirmed": true, "waited": false} {
-		l := newLookout(t, nil, "west")
+		l, events := newLookout(t, nil, "west"), record.NewFakeRecorder(10)
+		l.reporter.Recorder = events
 		l.exported["west"] = "a b c d"
 		l.pass(30, "west")
 		l.lists(t, "west", "a b c d")
 		l.lists(t, "west", "a")
 		token := l.Verdict("west").Token
 		l.pass(295, "west")
+		for len(events.Events) > 0 {
+			<-events.Events
+		}
 		l.lists(t, "west", "")
+		if is := l.Verdict("west"); len(events.Events) != 1 || !strings.Contains(<-events.Events, is.Token) {
+			t.Errorf("%s: no Event names %s", name, is.Token)
+		}
 		if confirmed {
 			l.annotate("west", map[string]string{AnnotationConfirm: token})
 		}
