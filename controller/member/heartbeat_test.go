@@ -56,9 +56,15 @@ func TestRenewals(t *testing.T) {
 		after   time.Duration
 		watched bool
 	}{
-		{"7", false, 0, false}, {"8", true, 0, false}, {"8", false, 0, false}, {"10", true, 0, false}, {"3", false, 0, false},
-		{"4", true, 29 * time.Second, false}, {"x", true, 0, true},
-		{"11", false, 30 * time.Second, false}, {"12", true, 30 * time.Second, true}, // what is listed after an absence may be old
+		{"7", false, 0, false},
+		{"8", true, 0, false},
+		{"8", false, 0, false},
+		{"10", true, 0, false},
+		{"3", false, 0, false},
+		{"4", true, 29 * time.Second, false},
+		{"x", true, 0, true},
+		{"11", false, 30 * time.Second, false},
+		{"12", true, 30 * time.Second, true}, // what is listed after an absence may be old
 	} {
 		now.Step(test.after)
 		m.hear(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: test.version, UID: types.UID(test.version)}}, !test.watched)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestHeartbeatVouches(t *testing.T) {
 		}
 		refuse := func(namespaces ...string) {
 			east.API.SetRefuse(func(r apiserver.Request) *apierrors.StatusError {
-				if r.Host != "east" || r.Resource.Resource != "endpointslices" || !strings.Contains("create update", r.Verb) ||
+				if r.Host != "east" || r.Resource.Resource != "endpointslices" || !slices.Contains([]string{"create", "update"}, r.Verb) ||
 					!strings.Contains(strings.Join(namespaces, " "), r.Namespace) {
 					return nil
 				}
