@@ -165,8 +165,8 @@ func (i *Informer) Run(ctx context.Context) {
 	})
 }
 
-// Listed reports whether all objects were listed once.
-func (i *Informer) Listed() bool {
+// HasSynced reports whether Synced is closed.
+func (i *Informer) HasSynced() bool {
 	select {
 	case <-i.synced:
 		return true
@@ -192,7 +192,7 @@ func (i *Informer) asked(ctx context.Context, err error) {
 
 // fell notes that the cache is behind, unless nothing was listed yet or the context has ended.
 func (i *Informer) fell(ctx context.Context) {
-	if i.Listed() && ctx.Err() == nil {
+	if i.HasSynced() && ctx.Err() == nil {
 		i.gate.set(i, true)
 	}
 }

@@ -130,8 +130,8 @@ func TestTheCacheComesFirst(t *testing.T) {
 		if after != nil {
 			want = after.GetResourceVersion()
 		}
-		if told += want + " "; cached != want || want == "3" && !i.Listed() {
-			t.Errorf("the cache has %s, want %s; all objects were listed: %t", cached, want, i.Listed())
+		if told += want + " "; cached != want || want == "3" && !i.HasSynced() {
+			t.Errorf("the cache has %s, want %s; all objects were listed: %t", cached, want, i.HasSynced())
 		}
 	})
 	s := store(i)

@@ -86,7 +86,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
-	if !s.Listed() {
+	if !s.HasSynced() {
 		close(s.synced)
 	}
 	for _, each := range changes {

@@ -126,7 +126,7 @@ func (c *Cluster) Node(name string) (export.Node, bool) {
 
 // Zones returns the zones of the nodes, which hints depend on. Before the nodes are known there are no hints.
 func (c *Cluster) Zones() placement.Nodes {
-	if !c.Nodes.Listed() {
+	if !c.Nodes.HasSynced() {
 		return placement.Nodes{SomeWithoutZone: true}
 	}
 	zones := c.Nodes.Indexer().ListIndexFuncValues(byZone)

@@ -162,7 +162,7 @@ func watchFrom[T any, P interface {
 }
 
 // follow repeats the function once until the context ends: soon after a call that returned good, otherwise with backoff.
-// It does not wait when early receives.
+// A value from early ends a wait.
 func (m *Member) follow(ctx context.Context, watched string, early <-chan struct{}, once func() (good bool, err error)) {
 	for delay := retry.DelayFunc(); ctx.Err() == nil; {
 		good, err := once()

@@ -43,7 +43,7 @@ type Member struct {
 	looked          time.Time        // when the heartbeat was last read
 	problems        map[string]error // by watch
 	reported        string           // the kind of the problem, empty for none
-	back            chan struct{}    // receives after the heartbeat could be read again
+	back            chan struct{}    // has a value after the heartbeat could be read again
 }
 
 // Cluster returns the id of the member.

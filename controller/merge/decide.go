@@ -35,8 +35,8 @@ type Decision struct {
 	families []corev1.IPFamily
 }
 
-// decide applies the rules of KEP-1645, "Constraints and Conflict Resolution", to contributions in their precedence.
-func decide(contributions []Contribution) (agreed Decision) {
+// resolve applies the rules of KEP-1645, "Constraints and Conflict Resolution", to contributions in their precedence.
+func resolve(contributions []Contribution) (agreed Decision) {
 	if len(contributions) == 0 {
 		return Decision{}
 	}

@@ -109,10 +109,10 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	return result
 }
 
-// Decide merges as Merge does, and also returns the Decision that led to the Result.
+// Decide returns the Result of Merge, and the Decision.
 func Decide(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
-	all, agreed := slices.Concat(contributions, absent), decide(contributions)
+	all, agreed := slices.Concat(contributions, absent), resolve(contributions)
 	agreed.Placement = demotedLast{}
 	if adopts(observed, contributions) {
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()

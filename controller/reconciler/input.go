@@ -114,7 +114,7 @@ func (r *Reconciler) gather(
 	publishing, from := r.Members.Publishing(service), r.Source()
 	for _, m := range r.concerned(publishing, copies) {
 		in.keeps[m] = false
-		if rule := r.Refuses(service, m.Accept(), labelled); rule != "" {
+		if rule := r.Refusal(service, m.Accept(), labelled); rule != "" {
 			if slices.Contains(publishing, m) {
 				in.Refused[m.Cluster()] = rule
 			}
@@ -167,7 +167,7 @@ func (r *Reconciler) exporter(nodePorts *corev1.Service) export.Exporter {
 		Cluster: r.Cluster, Network: r.Properties.Network(), Expose: r.Expose, NodePorts: nodePorts, Resolve: r.Frontends.Addresses,
 		Gateways: r.Frontends.Gateways, HostPorts: r.Pods.Known, Now: r.Clock.Now(),
 	}
-	if r.Local.Nodes.Listed() {
+	if r.Local.Nodes.HasSynced() {
 		from.Node = r.Local.Node
 	}
 	return from

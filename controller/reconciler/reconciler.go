@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -66,9 +65,10 @@ type Reconciler struct {
 	// ips shares cluster IPs among the members, for imports of services that the local cluster does not export itself.
 	ips   *limits.IPs
 	queue *queue
-	// large has room for one pass over a large service, to bound the memory of passes. failed has room for half of the workers
-	// on services that failed before: the writes of one namespace may hang.
-	large, failed chan struct{}
+	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
+	largeTurns chan struct{}
+	// failedTurns is full while failedAtOnce services that failed before are reconciled: the writes of one namespace may hang.
+	failedTurns chan struct{}
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// heartbeat is set by Run.
@@ -89,7 +89,7 @@ type Partial struct {
 // members join.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
-	r.large, r.failed = make(chan struct{}, 1), make(chan struct{}, failedAtOnce)
+	r.largeTurns, r.failedTurns = make(chan struct{}, 1), make(chan struct{}, failedAtOnce)
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -218,8 +218,8 @@ const passWithin = time.Minute
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
 	if r.queue.NumRequeues(service) > 0 {
 		select {
-		case r.failed <- struct{}{}:
-			defer func() { <-r.failed }()
+		case r.failedTurns <- struct{}{}:
+			defer func() { <-r.failedTurns }()
 		default:
 			r.queue.AddAfter(service, wait.Jitter(retryFailed/2, 2)) // not all at once
 			return 0
@@ -227,10 +227,10 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	}
 	if r.Encoded(service) >= large {
 		select {
-		case r.large <- struct{}{}:
+		case r.largeTurns <- struct{}{}:
 		default:
 			select {
-			case r.large <- struct{}{}: // the first heartbeat waits for the exports: they keep their place in the queue
+			case r.largeTurns <- struct{}{}: // the first heartbeat waits for the exports: they keep their place in the queue
 			case <-r.heartbeat.Seen():
 				r.queue.AddAfter(service, retryLarge)
 				return 0
@@ -238,7 +238,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 				return 0
 			}
 		}
-		defer func() { <-r.large }()
+		defer func() { <-r.largeTurns }()
 	}
 	r.Gate.Wait(ctx)
 	begin := time.Now()

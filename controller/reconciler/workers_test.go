@@ -86,7 +86,7 @@ func (s *slow) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestFailedServicesDelayNoOthers: writes of 400 services hang in a webhook and fail. Changes of other services do not wait. Once
+// TestFailedServicesDelayNoOthers: writes of 600 services hang in a webhook and fail. Changes of other services do not wait. Once
 // the webhook answers, all services are written within 40 s.
 func TestFailedServicesDelayNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

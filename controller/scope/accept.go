@@ -86,9 +86,9 @@ func (a Admission) Denies(namespace string) bool {
 	return slices.ContainsFunc(a.Denied, func(pattern string) bool { return matches(pattern, namespace) })
 }
 
-// Refuses returns the reason why a service of a member is not imported, empty if it is. own are the patterns of the member,
+// Refusal returns the reason why a service of a member is not imported, empty if it is. own are the patterns of the member,
 // nil if it has none. labelled reports whether the namespace has AcceptLabel.
-func (a Admission) Refuses(service types.NamespacedName, own *Patterns, labelled bool) (reason string) {
+func (a Admission) Refusal(service types.NamespacedName, own *Patterns, labelled bool) (reason string) {
 	switch {
 	case own != nil && own.Accepts(service), own == nil && (labelled || a.Accept.Accepts(service)):
 		return ""

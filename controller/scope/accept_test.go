@@ -63,8 +63,8 @@ func FuzzParsePatterns(f *testing.F) {
 	})
 }
 
-// TestRefuses: if a member has its own patterns, only these count.
-func TestRefuses(t *testing.T) {
+// TestRefusal: if a member has its own patterns, only these count.
+func TestRefusal(t *testing.T) {
 	parse := func(text string) Patterns {
 		patterns, err := ParsePatterns(text)
 		if err != nil {
@@ -91,7 +91,7 @@ func TestRefuses(t *testing.T) {
 			patterns := parse(test.own)
 			own = &patterns
 		}
-		rule := Admission{Accept: parse(test.others)}.Refuses(types.NamespacedName{Namespace: "demo", Name: "web"}, own, test.labelled)
+		rule := Admission{Accept: parse(test.others)}.Refusal(types.NamespacedName{Namespace: "demo", Name: "web"}, own, test.labelled)
 		if (rule == "") != (test.rule == "") || !strings.HasPrefix(rule, test.rule) {
 			t.Errorf("%+v: got %q", test, rule)
 		}

@@ -54,7 +54,7 @@ func (l *Leader) findings() state.Findings {
 			"this one: %s.", message)
 	}
 	failing(&found, l.Failing())
-	if !l.Local.Nodes.Listed() { // the controller works without this right, but lacks features
+	if !l.Local.Nodes.HasSynced() { // the controller works without this right, but lacks features
 		found.Warn("nodes", "Give the controller the rights of deploy/rbac.yaml.", "The controller cannot list the Nodes of %s, so it "+
 			"writes no hints, and does not refuse addresses of nodes as endpoints.", l.Cluster)
 	}
