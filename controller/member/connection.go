@@ -131,10 +131,12 @@ func watchFrom[T any, P interface {
 		return err
 	}
 	defer body.Close()
-	// A proxy may have lost the watch, so that its end never arrives.
-	defer time.AfterFunc(time.Duration(seconds)*time.Second+patience, func() { body.Close() }).Stop()
+	// A proxy may have lost the watch, so that nothing arrives any more, not even its end.
+	lost := time.AfterFunc(silence, func() { body.Close() })
+	defer lost.Stop()
 	// SliceBytes does not count the fields that export.Strip removes, such as managedFields.
 	err = events(body, maxOther+2*m.Limits().SliceBytes, func(event metav1.WatchEvent) error {
+		lost.Reset(silence)
 		if event.Type == string(watch.Error) {
 			status := &metav1.Status{}
 			if err := decode(event.Object.Raw, status); err != nil {

@@ -135,21 +135,27 @@ func TestPagesAreReadInTurn(t *testing.T) {
 	})
 }
 
-// TestWatchThatNobodyEnds: a watch that delivers nothing any more, not even its end, is closed.
-func TestWatchThatNobodyEnds(t *testing.T) {
+// TestLostWatch: a watch that delivers nothing any more, not even its end, is closed. Bookmarks keep it open.
+func TestLostWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, seconds, version := time.Now(), "", "1"
-		m := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(request *http.Request) (io.ReadCloser, error) {
-			seconds = request.URL.Query().Get("timeoutSeconds")
-			body, _ := io.Pipe()
+		const bookmarks = 4
+		version := "1"
+		m := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(*http.Request) (io.ReadCloser, error) {
+			body, writer := io.Pipe()
+			go func() {
+				for range bookmarks {
+					<-time.After(time.Minute)
+					_, _ = io.WriteString(writer, event(t, "BOOKMARK", encode(t, slice("one", "web", "2")), 0))
+				}
+			}()
 			return body, nil
 		}))
-		nobody := func(*discoveryv1.EndpointSlice) { t.Error("there is an event") }
+		began, nobody := time.Now(), func(*discoveryv1.EndpointSlice) { t.Error("there is an event") }
 		if err := watchFrom(t.Context(), m, watchedSlices, m.slicesRequest, &version, nobody, nobody); err != nil {
 			t.Error(err)
 		}
-		if timeout, _ := time.ParseDuration(seconds + "s"); time.Since(began) != timeout+patience || timeout < 5*time.Minute {
-			t.Errorf("a watch of %s s lasted %s", seconds, time.Since(began))
+		if lasted := time.Since(began); lasted != bookmarks*time.Minute+silence {
+			t.Errorf("the watch lasted %s", lasted)
 		}
 	})
 }

@@ -27,6 +27,8 @@ const (
 	patience = 70 * time.Second
 	// pageWithin bounds how long a page of a list may take once it has its turn: pages of other members wait for it.
 	pageWithin = 15 * time.Second
+	// silence ends a watch without an event. An API server sends a bookmark about every minute.
+	silence = 3 * time.Minute
 )
 
 // retry is the backoff of failed requests, separate for each of a member's two watches. A watch longer than lasting resets it:

@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_514},
-		{"lines of controller/", lines["controller"], 16_055},
+		{"lines of controller/", lines["controller"], 16_059},
 		{"lines of cmd/", lines["cmd"], 5_140},
 		{"lines of " + units, lines[units], 51_644},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
