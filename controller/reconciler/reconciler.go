@@ -210,9 +210,9 @@ const (
 	retryFailed  = time.Second
 )
 
-// passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. The next
-// reconcile continues the work.
-const passWithin = time.Minute
+// passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
+// heartbeat, which waits for them, have firstWithin. The next reconcile continues the work.
+const passWithin, firstWithin = time.Minute, 10 * time.Second
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
@@ -241,8 +241,13 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		defer func() { <-r.largeTurns }()
 	}
 	r.Gate.Wait(ctx)
-	begin := time.Now()
-	limited, cancel := context.WithTimeout(ctx, passWithin)
+	begin, within := time.Now(), firstWithin
+	select {
+	case <-r.heartbeat.Seen():
+		within = passWithin
+	default:
+	}
+	limited, cancel := context.WithTimeout(ctx, within)
 	outcome, err := r.reconcile(limited, service)
 	cancel()
 	took := time.Since(begin)

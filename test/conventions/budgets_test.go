@@ -34,11 +34,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_514},
-		{"lines of controller/", lines["controller"], 16_059},
+		{"lines of controller/", lines["controller"], 16_064},
 		{"lines of cmd/", lines["cmd"], 5_140},
 		{"lines of " + units, lines[units], 51_644},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_438},
+		{"words of Markdown", words, 24_443},
 	} {
 		switch {
 		case each.is > each.most:

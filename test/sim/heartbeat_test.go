@@ -63,14 +63,16 @@ func TestHeartbeatVouches(t *testing.T) {
 		refuse(sim.Namespace)
 		east.API.SetFault("east", func(r *http.Request, serve apiserver.Serve) (*http.Response, error) {
 			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/endpointslices/") {
-				return apiserver.Slow(20*time.Second)(r, serve)
+				return apiserver.Slow(40*time.Second)(r, serve)
 			}
 			return serve(r)
 		})
 		sim.Wait(time.Minute)
 		east.Start()
-		sim.Wait(15 * time.Second)
+		sim.Wait(7 * time.Second)
 		beats("before all exports were reconciled", false)
+		sim.Wait(15 * time.Second)
+		beats("writes of one namespace hang", true)
 		sim.Wait(2 * time.Minute)
 		beats("a quota of one namespace", true)
 		east.API.SetFault("east", nil)
