@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
@@ -50,6 +51,11 @@ var options = map[string]option{
 		return nil
 	}},
 	"namespaces": {"NAMESPACE...", 1, unlimited, func(m *Multicluster, args []string) error {
+		for _, namespace := range args {
+			if validation.IsDNS1123Label(namespace) != nil {
+				return fmt.Errorf("%q is no name of a namespace", namespace)
+			}
+		}
 		m.options.Namespaces = append(m.options.Namespaces, args...)
 		return nil
 	}},
@@ -97,7 +103,7 @@ var options = map[string]option{
 	}},
 	"fallthrough": {"[ZONES...]", 0, unlimited, func(m *Multicluster, args []string) error {
 		m.Fall.SetZonesFromArgs(args)
-		return nil
+		return checkZones(args)
 	}},
 	"ignore": {"empty_service", 1, 1, func(m *Multicluster, args []string) error {
 		if args[0] != "empty_service" {
@@ -224,15 +230,11 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 // zone, the default zone replaces the root zone, so that the plugin is not authoritative for all names by accident.
 func parseZones(c *caddy.Controller) ([]string, error) {
 	args := c.RemainingArgs()
-	zones := plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys)
-	if len(args) > 0 && len(zones) == 0 {
-		return nil, c.Errf("%q are no zones", args)
-	}
-	if len(zones) == 0 {
-		zones = []string{"."}
+	if err := checkZones(args); err != nil {
+		return nil, c.Err(err.Error())
 	}
 	var distinct []string
-	for _, zone := range zones {
+	for _, zone := range plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys) {
 		if zone == "." && len(args) == 0 {
 			zone = defaultZone
 		}
@@ -241,6 +243,16 @@ func parseZones(c *caddy.Controller) ([]string, error) {
 		}
 	}
 	return distinct, nil
+}
+
+// checkZones reports an argument that is no zone: CoreDNS's functions leave it out silently.
+func checkZones(args []string) error {
+	for _, arg := range args {
+		if len(plugin.Host(arg).NormalizeExact()) == 0 {
+			return fmt.Errorf("%q is no zone", arg)
+		}
+	}
+	return nil
 }
 
 // parseOption parses one directive.

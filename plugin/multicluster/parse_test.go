@@ -12,6 +12,13 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 )
 
+// newController returns a controller for a block in the server block ".:53".
+func newController(input string) *caddy.Controller {
+	c := caddy.NewTestController("dns", input)
+	c.ServerBlockKeys = []string{".:53"}
+	return c
+}
+
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		input string
@@ -52,7 +59,7 @@ func TestParse(t *testing.T) {
 		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +
 			"Kubeconfig=/etc/kubeconfig Context=east NoEndpoints=true",
 	} {
-		c := caddy.NewTestController("dns", "multicluster {\n"+options+"\n}")
+		c := newController("multicluster {\n" + options + "\n}")
 		dnsserver.GetConfig(c).Root = "/srv"
 		got, err := parse(c)
 		if err != nil {
@@ -94,6 +101,9 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 				"prefer, startup_timeout, ttl, zonal",
 		},
 		{"multicluster {\nkubeconfig a b c\n}", "the form is: kubeconfig PATH [CONTEXT]"},
+		{"multicluster clusterset.local a..b", `Testfile:1 - Error during parsing: "a..b" is no zone`},
+		{"multicluster {\nfallthrough in-addr.arpa a..b\n}", `fallthrough: "a..b" is no zone`},
+		{"multicluster {\nnamespaces a, b\n}", `namespaces: "a," is no name of a namespace`},
 		{"multicluster {\nlabels a in\n}", "no label selector"},
 		{"multicluster {\nttl x\n}", `"x" is no number from 0 to 3600`},
 		{"multicluster {\nttl 3601\n}", `"3601" is no number from 0 to 3600`},
@@ -134,7 +144,7 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for _, tc := range tests {
-		err := setup(caddy.NewTestController("dns", tc.input))
+		err := setup(newController(tc.input))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: the error is\n%v\nwant in it\n%s", tc.input, err, tc.want)
 		}
