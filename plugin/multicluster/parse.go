@@ -173,32 +173,23 @@ func selector(args []string, into *string) error {
 // parse reads the plugin's block of a server block.
 func parse(c *caddy.Controller) (*Multicluster, error) {
 	m := newMulticluster()
-	var reverse []string
-	for first := true; c.Next(); first = false {
-		if !first {
-			return nil, c.Err(plugin.ErrOnce.Error())
+	c.Next() // the name of the plugin
+	reverse, err := parseZones(c, m)
+	if err != nil {
+		return nil, err
+	}
+	given := make(map[string]bool)
+	for c.NextBlock() {
+		if given[c.Val()] && c.Val() != "namespaces" {
+			return nil, c.Errf("%s is given twice", c.Val())
 		}
-		zones, err := parseZones(c)
-		if err != nil {
+		given[c.Val()] = true
+		if err := parseOption(c, m); err != nil {
 			return nil, err
 		}
-		for _, zone := range zones {
-			if dnsutil.IsReverse("."+zone) > 0 { // in-addr.arpa itself counts as a reverse zone
-				reverse = append(reverse, zone)
-			} else {
-				m.config.Zones = append(m.config.Zones, zone)
-			}
-		}
-		given := make(map[string]bool)
-		for c.NextBlock() {
-			if given[c.Val()] && c.Val() != "namespaces" {
-				return nil, c.Errf("%s is given twice", c.Val())
-			}
-			given[c.Val()] = true
-			if err := parseOption(c, m); err != nil {
-				return nil, err
-			}
-		}
+	}
+	if c.Next() {
+		return nil, c.Err(plugin.ErrOnce.Error())
 	}
 	switch {
 	case len(m.options.Namespaces) > 0 && m.options.NamespaceLabels != "":
@@ -226,23 +217,27 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	return m, nil
 }
 
-// parseZones returns the zones in order: the arguments, or the zones of the server block. In a server block for the root
-// zone, the default zone replaces the root zone, so that the plugin is not authoritative for all names by accident.
-func parseZones(c *caddy.Controller) ([]string, error) {
+// parseZones reads the zones: the arguments, or the zones of the server block. It adds all but the reverse zones to the
+// configuration and returns the reverse zones. In a server block for the root zone, the default zone replaces the root
+// zone, so that the plugin is not authoritative for all names by accident.
+func parseZones(c *caddy.Controller, m *Multicluster) (reverse []string, err error) {
 	args := c.RemainingArgs()
 	if err := checkZones(args); err != nil {
 		return nil, c.Err(err.Error())
 	}
-	var distinct []string
 	for _, zone := range plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys) {
 		if zone == "." && len(args) == 0 {
 			zone = defaultZone
 		}
-		if !slices.Contains(distinct, zone) {
-			distinct = append(distinct, zone)
+		into := &m.config.Zones
+		if dnsutil.IsReverse("."+zone) > 0 { // in-addr.arpa itself counts as a reverse zone
+			into = &reverse
+		}
+		if !slices.Contains(*into, zone) {
+			*into = append(*into, zone)
 		}
 	}
-	return distinct, nil
+	return reverse, nil
 }
 
 // checkZones reports an argument that is no zone: CoreDNS's functions leave it out silently.
