@@ -81,8 +81,8 @@ func (x *Index) LookupReverse(q *Question) {
 // such as 0.10.in-addr.arpa., it returns the zero Addr. ok is false for all other names.
 func reverseAddress(reverse string) (addr netip.Addr, ok bool) {
 	reverse = strings.ToLower(reverse)
-	labels := 4 + 2
-	if dnsutil.IsReverse(reverse) == 2 {
+	labels, six := 4+2, dnsutil.IsReverse(reverse) == 2
+	if six {
 		labels = 32 + 2
 	}
 	missing := labels - dns.CountLabel(reverse)
@@ -90,8 +90,11 @@ func reverseAddress(reverse string) (addr netip.Addr, ok bool) {
 		return netip.Addr{}, false
 	}
 	addr, err := netip.ParseAddr(dnsutil.ExtractAddressFromReverse(strings.Repeat("0.", missing) + reverse))
-	if err != nil || missing > 0 {
-		return netip.Addr{}, err == nil
+	if err != nil || addr.Is6() != six { // the text of an IPv4-mapped IPv6 address is that of the IPv4 address
+		return netip.Addr{}, false
+	}
+	if missing > 0 {
+		return netip.Addr{}, true
 	}
 	return addr, true
 }

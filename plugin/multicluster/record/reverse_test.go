@@ -132,6 +132,7 @@ func TestReverseNames(t *testing.T) {
 		"1.0.0.010.in-addr.arpa.", "256.0.0.10.in-addr.arpa.", "a.0.0.10.in-addr.arpa.", "..in-addr.arpa.", "0/25.0.0.10.in-addr.arpa.",
 		"+1.0.0.10.in-addr.arpa.", "-1.10.in-addr.arpa.", "_sql._tcp.10.in-addr.arpa.", "g.ip6.arpa.", "10.ip6.arpa.",
 		"1.2.3.4.clusterset.local.", "1.0.1.10.in-addr.arpa.", "67.66.65.10.in-addr.arpa.", // 65 is not a letter
+		"f.f.0.0.1.0.a.0.f.f.f.f." + strings.Repeat("0.", 20) + "ip6.arpa.", // ::ffff:10.1.0.255
 	} {
 		want(other, record.NotExist)
 	}
