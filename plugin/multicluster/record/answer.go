@@ -163,15 +163,15 @@ func (q *Question) asksFor(size uint8) bool {
 	return q.Type == dns.TypeA && size == 4 || q.Type == dns.TypeAAAA && size == 16
 }
 
-// addresses answers with as many of n addresses of this many octets as fit.
+// addresses answers with as many of n addresses of this many octets as fit, from the client's point on.
 func (s *Service) addresses(q *Question, size uint8, n int, addr func(int) []byte) Result {
 	count := n
 	if count > maxAlways {
 		count = max(0, min(count, q.room()/addressSize(size)))
 	}
-	out := newAddressList(count)
+	out, start := newAddressList(count), int(q.Client.Point%uint64(n))
 	for i := range count {
-		out.add(q.Name, s.config.TTL, addr(i))
+		out.add(q.Name, s.config.TTL, addr((start+i)%n))
 	}
 	return q.reply(out.records, nil, count < n)
 }
