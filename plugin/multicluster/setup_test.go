@@ -102,8 +102,8 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {
 			t.Fatalf("of %v, %v is granted: missing are %v, the state %v", test.options.Namespaces, test.granted, missing, state)
 		}
-		if state != nil && (state.Totals.ClusterSetIP != 2 || state.Totals.Skips[record.Undecodable] != 2) {
-			t.Errorf("served is %+v, want a service of each namespace", state.Totals)
+		if totals := s.Index().Totals(); state != nil && (totals.ClusterSetIP != 2 || totals.Skips[record.Undecodable] != 2) {
+			t.Errorf("served is %+v, want a service of each namespace", totals)
 		}
 	}
 }

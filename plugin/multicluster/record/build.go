@@ -97,7 +97,7 @@ type blockBuilder struct {
 
 // collect unpacks the endpoints of a slice.
 func (b *blockBuilder) collect(from *Endpoints) {
-	b.service.Skips.AddAll(from.skips, +1)
+	b.service.Skips.AddAll(from.skips)
 	b.anyReady = b.anyReady || from.ready > 0
 	ports := b.ports.set(b.service.fitting(from.ports))
 	endpoints := make([]endpoint, from.Len())

@@ -34,8 +34,6 @@ type Index struct {
 type State struct {
 	// Serial is the serial of the SOA records.
 	Serial uint32
-	// Totals counts the services and skips.
-	Totals Totals
 
 	soa [][]dns.RR // indexed like Config.Zones
 }
@@ -62,40 +60,31 @@ func NewIndex(config *Config) *Index {
 // State returns the current state, or nil before the first update.
 func (x *Index) State() *State { return x.state.Load() }
 
-// Update publishes the new states of services by key; nil removes a service. The serial changes if and only if an
-// answer changed: to now, or to the next number if now is not greater (RFC 1982).
+// Update publishes the new states of services by key; nil removes a service. The state changes if and only if an answer
+// changed: its serial is now, or the next number if now is not greater (RFC 1982).
 func (x *Index) Update(now uint32, changes map[string]*Service) {
 	x.updating.Lock()
 	defer x.updating.Unlock()
 	before := x.state.Load()
-	next := new(State)
-	if before != nil {
-		*next = *before
-		next.Totals.Skips = maps.Clone(before.Totals.Skips)
-	}
 	moved := before == nil
 	for key, service := range changes {
-		moved = x.apply(key, service, &next.Totals) || moved
+		moved = x.apply(key, service) || moved
 	}
-	if moved {
-		if before == nil || int32(now-before.Serial) > 0 {
-			next.Serial = now
-		} else {
-			next.Serial++
-		}
-		next.soa = makeSOA(x.config, next.Serial)
+	if !moved {
+		return
 	}
-	x.state.Store(next)
+	if before != nil && int32(now-before.Serial) <= 0 {
+		now = before.Serial + 1
+	}
+	x.state.Store(&State{now, makeSOA(x.config, now)})
 }
 
 // none is the state of a service that does not exist.
-var none = &Service{Import: new(Import)}
+var none = new(Service)
 
 // apply changes one service and reports whether an answer changed.
-func (x *Index) apply(key string, service *Service, totals *Totals) (moved bool) {
+func (x *Index) apply(key string, service *Service) (moved bool) {
 	before, after := cmp.Or(x.services[key], none), cmp.Or(service, none)
-	totals.add(before, -1)
-	totals.add(after, +1)
 	set(x, x.services, key, service, service != nil)
 	if x.config.Reverse > 0 {
 		x.changeReverse(before, after)
@@ -112,16 +101,21 @@ func (x *Index) apply(key string, service *Service, totals *Totals) (moved bool)
 	return true
 }
 
-// add adds the counts of a service, multiplied by times.
-func (t *Totals) add(service *Service, times int) {
-	switch {
-	case !service.Exists:
-	case service.Import.Headless:
-		t.Headless += times
-	default:
-		t.ClusterSetIP += times
+// Totals counts what the index serves and skips.
+func (x *Index) Totals() (t Totals) {
+	x.updating.Lock()
+	defer x.updating.Unlock()
+	for _, service := range x.services {
+		switch {
+		case !service.Exists:
+		case service.headless:
+			t.Headless++
+		default:
+			t.ClusterSetIP++
+		}
+		t.Skips.AddAll(service.Skips)
 	}
-	t.Skips.AddAll(service.Skips, times)
+	return t
 }
 
 // Find returns the service of a name of kind Namespace or deeper. If it returns nil, q.Answer is complete.

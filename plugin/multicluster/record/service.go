@@ -69,7 +69,7 @@ type Service struct {
 func Build(config *Config, imported *Import, endpoints []*Endpoints) *Service {
 	s := &Service{Import: imported, config: config, headless: imported.Headless}
 	s.limits = s.headless || len(imported.Addrs) > maxAlways
-	s.Skips.AddAll(imported.Skips, +1)
+	s.Skips.AddAll(imported.Skips)
 	switch {
 	case imported.Refused:
 	case s.room() < 0:

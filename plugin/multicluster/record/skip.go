@@ -51,9 +51,9 @@ func (s *Skips) Add(reason Reason, n int) {
 	(*s)[reason] += n
 }
 
-// AddAll adds the counts of more, multiplied by times.
-func (s *Skips) AddAll(more Skips, times int) {
+// AddAll adds the counts of more.
+func (s *Skips) AddAll(more Skips) {
 	for reason, n := range more {
-		s.Add(reason, times*n)
+		s.Add(reason, n)
 	}
 }

@@ -86,10 +86,11 @@ func (gauges) Collect(metrics chan<- prometheus.Metric) {
 			worst(healthy, each.resource, accepted)
 		}
 		s.mu.Unlock()
-		if state := s.index.State(); state != nil {
-			values[services]["ClusterSetIP"] += float64(state.Totals.ClusterSetIP)
-			values[services]["Headless"] += float64(state.Totals.Headless)
-			for reason, n := range state.Totals.Skips {
+		if s.index.State() != nil {
+			totals := s.index.Totals()
+			values[services]["ClusterSetIP"] += float64(totals.ClusterSetIP)
+			values[services]["Headless"] += float64(totals.Headless)
+			for reason, n := range totals.Skips {
 				values[skipped][string(reason)] += float64(n)
 			}
 		}
