@@ -37,7 +37,7 @@ type secondaries struct {
 // Notify records the zone, the time since the last reset, and by how much the serial has grown.
 func (s *secondaries) Notify(zone string) error {
 	s.mu.Lock()
-	s.sent = append(s.sent, fmt.Sprintf("%s %v %d", zone, time.Since(s.since), s.m.index.Load().State().Serial-testTime))
+	s.sent = append(s.sent, fmt.Sprintf("%s %v %d", zone, time.Since(s.since), s.m.active().state().Serial-testTime))
 	takes, err := s.takes, s.err
 	s.mu.Unlock()
 	<-time.After(takes)
@@ -96,6 +96,10 @@ func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 		m.notifySecondaries(ctx, s)
 		<-time.After(time.Hour + time.Second/2) // changes happen between two checks of the serial
 		s.expect(t, "before the first sync")
+		m.previous.Store(newReversePlugin(demo...))
+		<-time.After(time.Hour)
+		s.expect(t, "while the plugin before a reload answers", "500ms 0")
+		m.previous.Store(nil)
 		m.index.Store(x)
 		<-time.After(time.Hour)
 		s.expect(t, "after the first sync", "500ms 0")

@@ -59,7 +59,7 @@ type cadence struct {
 
 var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 5 * time.Second}
 
-// notifySecondaries sends NOTIFY for each zone once everything was listed, and whenever the serial of the SOA records
+// notifySecondaries sends NOTIFY for each zone once the plugin or its predecessor has answers, and whenever an answer
 // changes, until the context ends. It does nothing unless the handler is the transfer plugin.
 func (m *Multicluster) notifySecondaries(ctx context.Context, handler plugin.Handler) {
 	transfer, ok := handler.(notifier)
@@ -75,8 +75,8 @@ func (m *Multicluster) notify(ctx context.Context, c cadence, transfer notifier,
 	logged := rate.Sometimes{Interval: time.Minute}
 	var notified *record.State
 	for wait := c.start; await(ctx, time.After(wait)); {
-		state := m.state() // read before NOTIFY: a change during NOTIFY needs another one
-		if state == nil || notified != nil && notified.Serial == state.Serial {
+		state := m.active().state() // read before NOTIFY: a change during NOTIFY needs another one
+		if state == notified {      // at first, neither has answers
 			wait = c.gather
 			continue
 		}
