@@ -29,9 +29,9 @@ type Import struct {
 	// Refused reports that the import can have no records at all.
 	Refused bool
 
-	anyPort bool // headless and without ports: the ports of its slices are used
-	lacks   struct{ v4, v6 bool }
-	derived []string // the distinct names of the Services in the annotations, sorted
+	anyPort  bool              // headless and without ports: the ports of its slices are used
+	families []corev1.IPFamily // of a headless import; empty means both
+	derived  []string          // the distinct names of the Services in the annotations, sorted
 }
 
 // FromServiceImport converts a ServiceImport.
@@ -65,11 +65,7 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	imported.Ports = sortPorts(imported.Ports)
 	if imported.Headless {
 		imported.Prefer = preferenceOf(object)
-		imported.anyPort = len(object.Spec.Ports) == 0
-		if families := object.Spec.IPFamilies; len(families) > 0 {
-			imported.lacks.v4 = !slices.Contains(families, corev1.IPv4Protocol)
-			imported.lacks.v6 = !slices.Contains(families, corev1.IPv6Protocol)
-		}
+		imported.anyPort, imported.families = len(object.Spec.Ports) == 0, slices.Clone(object.Spec.IPFamilies)
 	}
 	return imported
 }
@@ -109,13 +105,13 @@ func preferenceOf(object *mcsv1beta1.ServiceImport) Preference {
 	return PreferDefault
 }
 
-// HasFamily reports whether the import has the family whose addresses have this many octets. An import that lists no
-// families has both.
+// HasFamily reports whether the import has the family whose addresses have this many octets.
 func (i *Import) HasFamily(size uint8) bool {
-	if size == 4 {
-		return !i.lacks.v4
+	family := corev1.IPv4Protocol
+	if size == 16 {
+		family = corev1.IPv6Protocol
 	}
-	return !i.lacks.v6
+	return len(i.families) == 0 || slices.Contains(i.families, family)
 }
 
 // Declares reports whether the import has a port of this name and protocol; the number is ignored.
