@@ -97,12 +97,8 @@ func (s *Service) lookupService(q *Question) Result {
 	switch {
 	case q.Type == dns.TypeSRV:
 		return s.targets(q, "")
-	case s.headless && q.Type == dns.TypeA:
-		return s.nearest(q, 4)
-	case s.headless && q.Type == dns.TypeAAAA:
-		return s.nearest(q, 16)
 	case s.headless:
-		return Empty
+		return s.nearest(q)
 	}
 	for i := range s.Blocks {
 		if b := &s.Blocks[i]; q.asksFor(b.Size) {

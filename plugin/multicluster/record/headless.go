@@ -138,12 +138,15 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *Port)
 	}
 }
 
-// nearest answers with the nearest addresses of the service name that have this many octets. A client that asks for one
-// family gets addresses even if the addresses of the other family are nearer.
-func (s *Service) nearest(q *Question, size uint8) Result {
+// nearest answers with the nearest addresses of the service name. A client that asks for one family gets addresses even
+// if the addresses of the other family are nearer.
+func (s *Service) nearest(q *Question) Result {
 	parts, n := first(s.parts(q, ""))
+	if n == 0 {
+		return Empty
+	}
 	limit := q.limit(n)
-	count := max(0, min(limit, q.room()/addressSize(size)))
+	count := max(0, min(limit, q.room()/addressSize(parts[0].Size)))
 	out := newAddressList(count)
 	each(parts, q.Client.Point, func(p *part, entry int, _ *Port) bool {
 		if len(out.records) == count {
