@@ -53,14 +53,6 @@ const (
 	GroupGKE = "net.gke.io"
 )
 
-// imports returns the kinds of ServiceImports to serve, in the order of the options.
-func (o Options) imports() []Resource {
-	if len(o.Imports) == 0 {
-		return []Resource{ServiceImports}
-	}
-	return o.Imports
-}
-
 // maxNamespaces is the most namespaces that are watched separately: each costs a list and a watch per resource.
 const maxNamespaces = 32
 

@@ -149,7 +149,7 @@ func (s *Source) reflectors(c *clients) (all []*cache.Reflector) {
 	}
 	core, discovery := c.core.RESTClient(), c.discovery.RESTClient()
 	for _, namespace := range s.options.watchedNamespaces() {
-		for i, resource := range s.options.imports() {
+		for i, resource := range s.options.Imports {
 			add(resource, namespace, i > 0, new(unstructured.Unstructured),
 				c.listImports(resource, namespace, s.options.Labels))
 		}
@@ -160,7 +160,7 @@ func (s *Source) reflectors(c *clients) (all []*cache.Reflector) {
 			add(EndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
 				list(discovery, "endpointslices", namespace, withServiceName, ""))
 		}
-		if !s.options.NoEndpoints && slices.Contains(s.options.imports(), GKEServiceImports) {
+		if !s.options.NoEndpoints && slices.Contains(s.options.Imports, GKEServiceImports) {
 			add(MirroredEndpointSlices, namespace, false, new(discoveryv1.EndpointSlice),
 				list(discovery, "endpointslices", namespace, mirroredOnly, ""))
 		}

@@ -89,6 +89,9 @@ func New(ctx context.Context, rest *rest.Config, options Options, config *record
 }
 
 func newSource(options Options, config *record.Config) *Source {
+	if len(options.Imports) == 0 {
+		options.Imports = []Resource{ServiceImports}
+	}
 	s := &Source{
 		options:  options,
 		config:   config,
