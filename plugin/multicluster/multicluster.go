@@ -131,14 +131,12 @@ func (m *Multicluster) lookup(q *record.Question, below string, state *record.St
 		return
 	}
 	q.Request.Parse(below)
-	switch q.Request.Kind {
-	case record.KindApex:
+	switch kind := q.Request.Kind; {
+	case kind == record.KindApex:
 		m.apexes[q.Zone].Lookup(q, state.SOA(q.Zone))
 		return
-	case record.KindTopologyZone:
-		if !m.options.TopologyZones {
-			return
-		}
+	case kind == record.KindTopologyZone && !m.options.TopologyZones:
+		return
 	}
 	if service := m.index.Load().Find(q); service != nil {
 		if service.Limits(q) {
