@@ -54,24 +54,17 @@ func isBookkeeping(object *mcsv1beta1.ServiceImport) bool {
 
 // annotatedServices returns the distinct names of the Services in the annotations, sorted.
 func annotatedServices(annotations map[string]string) []string {
-	var names []string
-	for _, key := range []string{annotationDerived, annotationDerivedGKE} {
-		if name := annotations[key]; isLabel(name) {
-			names = append(names, strings.Clone(name))
-		}
-	}
 	var derived []struct {
 		Service string `json:"derived-service"`
 	}
-	if text := annotations[annotationDerivedAWS]; text != "" && json.Unmarshal([]byte(text), &derived) == nil {
-		for _, d := range derived {
-			if isLabel(d.Service) {
-				names = append(names, d.Service)
-			}
-		}
+	_ = json.Unmarshal([]byte(annotations[annotationDerivedAWS]), &derived) // what is no list has no names
+	names := []string{strings.Clone(annotations[annotationDerived]), strings.Clone(annotations[annotationDerivedGKE])}
+	for _, d := range derived {
+		names = append(names, d.Service)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !isLabel(name) })
 	slices.Sort(names)
-	return slices.Compact(names)
+	return append([]string(nil), slices.Compact(names)...) // most imports have none, and keep no memory for them
 }
 
 // usualServices returns the names that implementations give the Service behind an import: the reference implementation,
