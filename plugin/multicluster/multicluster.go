@@ -101,7 +101,7 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 	}
 	var q record.Question
 	q.Name, q.Zone, q.Type, q.Max, q.Prefer = question.Name, zone, question.Qtype, active.maxAnswers, active.prefer
-	active.lookup(&q, below, state, w, r)
+	q.Answer.Result = active.lookup(&q, below, state, w, r)
 	if q.Answer.Result == record.NotExist && m.Fall.Through(q.Name) && m.Next != nil {
 		return nil, dns.RcodeSuccess
 	}
@@ -124,26 +124,28 @@ func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply
 	return nil, dns.RcodeSuccess
 }
 
-// lookup sets q.Answer for a name in a zone.
-func (m *Multicluster) lookup(q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg) {
+// lookup answers a question for a name in a zone, except for the result, which it returns.
+func (m *Multicluster) lookup(
+	q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg,
+) record.Result {
 	if m.config.IsReverse(q.Zone) && below != "" {
-		m.index.Load().LookupReverse(q)
-		return
+		return m.index.Load().LookupReverse(q)
 	}
 	q.Request.Parse(below)
 	switch kind := q.Request.Kind; {
 	case kind == record.KindApex:
-		m.apexes[q.Zone].Lookup(q, state.SOA(q.Zone))
-		return
+		return m.apexes[q.Zone].Lookup(q, state.SOA(q.Zone))
 	case kind == record.KindTopologyZone && !m.options.TopologyZones:
-		return
+		return record.NotExist
 	}
-	if service := m.index.Load().Find(q); service != nil {
-		if service.Limits(q) {
-			m.fill(&q.Client, w, r)
-		}
-		service.Lookup(q)
+	service := m.index.Load().Find(q)
+	if service == nil {
+		return q.Answer.Result
 	}
+	if service.Limits(q) {
+		m.fill(&q.Client, w, r)
+	}
+	return service.Lookup(q)
 }
 
 // match returns the index of the longest zone that contains the name, or -1, and the part of the name before the zone.

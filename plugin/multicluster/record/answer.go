@@ -62,15 +62,10 @@ func (s *Service) Limits(q *Question) bool {
 	return s.limits || q.Type == dns.TypeSRV
 }
 
-// Lookup answers a question for a name of the service.
-func (s *Service) Lookup(q *Question) {
-	if s.Exists {
-		q.Answer.Result = s.lookup(q)
-	}
-}
-
-func (s *Service) lookup(q *Question) Result {
+// Lookup answers a question for a name of the service, except for the result, which it returns.
+func (s *Service) Lookup(q *Question) Result {
 	switch kind := q.Request.Kind; {
+	case !s.Exists:
 	case kind == KindService:
 		return s.lookupService(q)
 	case kind == KindPort, kind == KindProtocol:

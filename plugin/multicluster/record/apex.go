@@ -60,8 +60,8 @@ func NewApex(config *Config, zone int, addresses []netip.Addr) Apex {
 	return z
 }
 
-// Lookup answers for an apex name. Apex names always exist. soa is the SOA record of the zone.
-func (z *Apex) Lookup(q *Question, soa []dns.RR) {
+// Lookup answers for an apex name, like Service.Lookup. Apex names always exist. soa is the SOA record of the zone.
+func (z *Apex) Lookup(q *Question, soa []dns.RR) Result {
 	var records, extra []dns.RR
 	switch name := q.Request.Apex; {
 	case name == "" && q.Type == dns.TypeSOA:
@@ -74,7 +74,7 @@ func (z *Apex) Lookup(q *Question, soa []dns.RR) {
 		other := func(rr dns.RR) bool { return rr.Header().Rrtype != q.Type }
 		records = slices.Clip(slices.DeleteFunc(slices.Clone(z.address), other))
 	}
-	q.Answer.Result = q.reply(records, extra, false)
+	return q.reply(records, extra, false)
 }
 
 // Records returns all apex records of the zone except the SOA record.

@@ -60,21 +60,18 @@ func (x *Index) changeReverse(before, after *Service) {
 	}
 }
 
-// LookupReverse answers a question for a name below a reverse zone. The name of a part of an address exists even if no
-// address below it has a name.
-func (x *Index) LookupReverse(q *Question) {
+// LookupReverse answers a question for a name below a reverse zone, like Service.Lookup. The name of a part of an address
+// exists even if no address below it has a name.
+func (x *Index) LookupReverse(q *Question) Result {
 	addr, ok := reverseAddress(q.Name)
-	if !ok {
-		return
-	}
 	names := get(x, x.reverse, string(addr.AsSlice()))
 	switch {
-	case addr.IsValid() && len(names) == 0:
+	case !ok, addr.IsValid() && len(names) == 0:
+		return NotExist
 	case !addr.IsValid(), q.Type != dns.TypePTR:
-		q.Answer.Result = Empty
-	default:
-		q.Answer.Result = q.reply(x.pointer(q.Name, names), nil, false)
+		return Empty
 	}
+	return q.reply(x.pointer(q.Name, names), nil, false)
 }
 
 // reverseAddress returns the address of a reverse name; case does not matter. For the name of a part of an address,

@@ -78,7 +78,7 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 // askReverse asks for the PTR record of a name.
 func askReverse(x *record.Index, qname string) record.Answer {
 	q := record.Question{Name: qname, Type: dns.TypePTR}
-	x.LookupReverse(&q)
+	q.Answer.Result = x.LookupReverse(&q)
 	return q.Answer
 }
 

@@ -39,7 +39,7 @@ func Ask(x *record.Index, q record.Question) record.Answer {
 		if service.Limits(&q) {
 			q.Client = client
 		}
-		service.Lookup(&q)
+		q.Answer.Result = service.Lookup(&q)
 	}
 	return q.Answer
 }
