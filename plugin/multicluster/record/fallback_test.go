@@ -13,21 +13,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-func wantingImport(kind mcsv1beta1.ServiceImportType, annotations map[string]string) *record.Import {
+func wantingImport(kind mcsv1beta1.ServiceImportType) *record.Import {
 	return record.FromServiceImport(&mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo", Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"},
 		Spec:       mcsv1beta1.ServiceImportSpec{Type: kind, Ports: []mcsv1beta1.ServicePort{{Name: "http", Port: 80}}},
 	})
-}
-
-// TestDerivedServices: Services that annotations list count once each, and only with a valid name.
-func TestDerivedServices(t *testing.T) {
-	imported := wantingImport(mcsv1beta1.ClusterSetIP, map[string]string{
-		"multicluster.k8s.aws/derived-service": `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
-	})
-	if got := fmt.Sprint(imported.DerivedServices()); got != "[x y]" {
-		t.Errorf("got %s", got)
-	}
 }
 
 func TestEndpointsStandIn(t *testing.T) {
@@ -42,7 +32,7 @@ func TestEndpointsStandIn(t *testing.T) {
 		for _, slice := range recordtest.Slices(test.slices) {
 			from = append(from, record.FromEndpointSlice(slice, false))
 		}
-		imported := wantingImport(mcsv1beta1.ClusterSetIP, nil)
+		imported := wantingImport(mcsv1beta1.ClusterSetIP)
 		filled := imported.WithEndpoints(from)
 		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -51,7 +41,7 @@ func TestEndpointsStandIn(t *testing.T) {
 			t.Errorf("%s: the import itself was changed", name)
 		}
 	}
-	headless := wantingImport(mcsv1beta1.Headless, nil)
+	headless := wantingImport(mcsv1beta1.Headless)
 	if headless.WithEndpoints([]*record.Endpoints{record.FromEndpointSlice(recordtest.Slice("east[http=8080]: 10.1.0.1"), false)}) != headless {
 		t.Error("a headless import was filled")
 	}
