@@ -3,36 +3,14 @@
 package watch
 
 import (
-	"errors"
 	golog "log"
-	"reflect"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
-
-// TestAnImportIsDecoded: DNS needs only the spec and some metadata. Go's types cannot decode the time in the status.
-func TestAnImportIsDecoded(t *testing.T) {
-	const known = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":"demo","resourceVersion":"7",
-		"labels":{"a":"b"},"annotations":{"clusterset-dns.github.io/prefer":"cluster"},"uid":"1","creationTimestamp":"2026-01-01T00:00:00Z"},
-		"spec":{"type":"Headless","ips":["10.42.0.1"],"ipFamilies":["IPv4"],"trafficDistribution":"PreferClose",
-		"sessionAffinity":"None","ports":[{"name":"http","protocol":"UDP","port":80}]}`
-	const status = `,"status":{"conditions":[{"type":"X","lastTransitionTime":"2026-01-01t00:00:00Z"}]}`
-	raw, typed := new(unstructured.Unstructured), new(mcsv1beta1.ServiceImport)
-	if err := errors.Join(raw.UnmarshalJSON([]byte(known+status+"}")), utiljson.Unmarshal([]byte(known+"}"), typed)); err != nil {
-		t.Fatal(err)
-	}
-	got := newBench(t, Options{}).imports.item(raw)
-	if got.name != "web" || got.namespace != "demo" || got.undecodable != nil ||
-		!reflect.DeepEqual(got.content, any(record.FromServiceImport(typed))) {
-		t.Errorf("the import is %+v", got)
-	}
-}
 
 func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	var logged strings.Builder

@@ -60,6 +60,10 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	b.after(t, b.imports.Update(importOf("db", mcsv1beta1.Headless)), "db", "and back", "10.1.0.1")
 	b.after(t, b.slices.Replace([]any{sliceOf("c", "db", "east", "10.1.0.9")}, "9"), "db", "another list", "10.1.0.9")
 	b.after(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")), "web", "another import", "10.42.0.1")
+	internal := importOf("api", mcsv1beta1.ClusterSetIP, "10.42.0.2")
+	internal.SetLabels(map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"})
+	b.after(t, b.imports.Add(internal), "api", "an internal import of Submariner", "")
+	put(t, b.imports.Delete(internal))
 	if got := b.index.Totals(); got.ClusterSetIP != 1 || got.Headless != 1 {
 		t.Errorf("served are %+v", got)
 	}
