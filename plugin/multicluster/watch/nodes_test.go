@@ -66,6 +66,12 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	after(nodes.Delete(node("two", "b", "")), "a node that goes", "10.64.2.9", "1 2")
 	after(nodes.Replace([]any{node("two", "b", "", "not-a-range", "10.64.2.0/24")}, "2"), "another list", "10.64.2.9", "2")
 	expect("a node that is not in it", "10.64.3.9", "1 2")
+	after(nodes.Add(node("four", "a", "10.64.2.200", "10.64.2.0/24", "10.64.2.0/23")), "a node alone in a wider range", "10.64.3.9", "1")
+	expect("a range of nodes in two zones", "10.64.2.9", "2")
+	expect("the longest range", "10.64.2.200", "1")
+	after(nodes.Delete(node("four", "a", "")), "it goes", "10.64.2.200", "2")
+	after(nodes.Add(node("four", "", "10.64.2.9")), "a node without a zone in the range of another", "10.64.2.9", "2")
+	after(nodes.Delete(node("four", "", "")), "it goes", "10.64.2.9", "2")
 	if held := len(b.objects[Nodes]); held != 1 {
 		t.Errorf("held are %d nodes, want 1", held)
 	}
