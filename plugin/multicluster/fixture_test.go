@@ -72,6 +72,11 @@ func ask(t testing.TB, m *Multicluster, r *dns.Msg, w dns.ResponseWriter) *dns.M
 	if recorder.Msg == nil {
 		return new(dns.Msg).SetRcode(r, rcode) // as the server does
 	}
+	for _, section := range [][]dns.RR{recorder.Msg.Answer, recorder.Msg.Ns, recorder.Msg.Extra} {
+		if len(section) < cap(section) {
+			t.Errorf("%s: a plugin that appends, such as dnssec, would write into shared memory", r.Question[0].String())
+		}
+	}
 	packed, err := recorder.Msg.Pack()
 	if err != nil {
 		t.Fatalf("%s: the reply cannot be packed: %v", r.Question[0].String(), err)
