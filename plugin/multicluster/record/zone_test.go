@@ -72,12 +72,6 @@ func checkZone(t *testing.T, snapshot *record.Index) {
 			t.Errorf("%s has records twice: %q", question.String(), want)
 		}
 		checkExtra(t, sets, reply)
-		// A plugin that appends to a section must not write into shared records.
-		for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.State().SOA(0)} {
-			if len(section) != cap(section) {
-				t.Errorf("%s: %d records in a slice of %d", question.String(), len(section), cap(section))
-			}
-		}
 	}
 	for qname := range exists {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT} {
