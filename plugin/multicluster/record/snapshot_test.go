@@ -122,23 +122,3 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 		t.Errorf("an empty index holds %s", totals)
 	}
 }
-
-func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
-	strict := &record.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
-	web := "spec: " + recordtest.ClusterSetIP("10.42.0.1", "http=80")
-	x := record.NewIndex(strict)
-	for i, step := range []struct {
-		endpoint string // as in recordtest
-		want     record.Result
-	}{{"10.1.0.1", record.Found}, {"!10.1.0.1", record.NotExist}, {"~10.1.0.1", record.Found}, {"", record.NotExist}} {
-		service := recordtest.Build(strict, "db", web, recordtest.Slice("east: "+step.endpoint))
-		if moved := update(x, uint32(i+1), services{service.Import.Key: service}); !moved {
-			t.Errorf("%q: the serial did not move", step.endpoint)
-		}
-		for qname, qtype := range map[string]uint16{"db.demo.svc.": dns.TypeA, "_http._tcp.db.demo.svc.": dns.TypeSRV} {
-			if got := ask(x, qname+zone, qtype).Result; got != step.want {
-				t.Errorf("with an endpoint %q %s is %v, want %v", step.endpoint, qname, got, step.want)
-			}
-		}
-	}
-}

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,7 +118,12 @@ func TestServicesWithoutEndpointsAreIgnored(t *testing.T) {
 	b.after(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")), "web", "with one", "10.42.0.1")
 	b.after(t, mirrors.Delete(mirrored("a", "gke-mcs-1")), "web", "without endpoints again", "")
 	b.after(t, b.slices.Add(sliceOf("b", "web", "east", "10.2.0.1")), "web", "with a slice that carries the service's name", "10.42.0.1")
+	b.after(t, b.slices.Update(sliceOf("b", "web", "east", "!10.2.0.1")), "web", "with an endpoint that is not ready", "")
+	b.after(t, b.slices.Update(sliceOf("b", "web", "east", "~10.2.0.1")), "web", "with an endpoint that terminates", "10.42.0.1")
 	b.after(t, b.slices.Delete(sliceOf("b", "web", "east")), "web", "without it", "")
+	if _, all := b.index.Snapshot(0); len(slices.Collect(all)) > 0 {
+		t.Error("a service without endpoints is in zone transfers")
+	}
 
 	other := newBench(t, Options{Imports: []Resource{GKEServiceImports}})
 	other.list()
