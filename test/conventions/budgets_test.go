@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_140},
 		{"lines of " + units, lines[units], 51_644},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_443},
+		{"words of Markdown", words, 24_445},
 	} {
 		switch {
 		case each.is > each.most:
