@@ -241,15 +241,17 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 		if contexts[0] == "" {
 			return nil, usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
 		}
+	} else if o.overrides.CurrentContext != "" {
+		return nil, usageError{fmt.Errorf("--context %s and a list of contexts: name all contexts in the list",
+			o.overrides.CurrentContext)}
 	}
 	if slices.Contains(contexts, "") { // would select the current context
 		return nil, usageError{errEmpty}
 	}
-	for _, address := range slices.Concat(o.controllers, o.dns) {
-		if len(contexts) > 1 && !strings.Contains(address, "=") {
-			return nil, usageError{fmt.Errorf("--controller or --dns %s is of one cluster, and %d are selected: use CONTEXT=%s", address,
-				len(contexts), address)}
-		}
+	controllers, err := addresses("controller", o.controllers, contexts)
+	dns, failed := addresses("dns", o.dns, contexts)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, usageError{err}
 	}
 	clusters := make([]*cluster.Cluster, len(contexts))
 	for i, name := range contexts {
@@ -260,23 +262,27 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err
 		}
-		clusters[i].Controller, clusters[i].DNSAddress = addressOf(o.controllers, name), addressOf(o.dns, name)
+		clusters[i].Controller, clusters[i].DNSAddress = controllers[name], dns[name]
 	}
 	return clusters, nil
 }
 
-// addressOf returns the address of a context among the values of a flag, each [CONTEXT=]ADDRESS; empty if there is none.
-func addressOf(texts []string, context string) (address string) {
-	for _, text := range texts {
-		of, its, ok := strings.Cut(text, "=")
+// addresses returns the addresses of the selected contexts among the values of a flag, each [CONTEXT=]ADDRESS.
+func addresses(flag string, values, contexts []string) (map[string]string, error) {
+	of := map[string]string{}
+	for _, value := range values {
+		context, address, named := strings.Cut(value, "=")
 		switch {
-		case !ok:
-			address = text
-		case of == context:
-			return its
+		case named && !slices.Contains(contexts, context):
+			return nil, fmt.Errorf("--%s %s: context %s is not selected: select it with --contexts, or correct its name", flag, value, context)
+		case !named && len(contexts) > 1:
+			return nil, fmt.Errorf("--%s %s is of one cluster, and %d are selected: use CONTEXT=%[2]s", flag, value, len(contexts))
+		case !named:
+			context, address = contexts[0], value
 		}
+		of[context] = address
 	}
-	return address
+	return of, nil
 }
 
 const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the contexts"
