@@ -28,11 +28,19 @@ func (o Options) identify(ctx context.Context, id string) (selected bool, err er
 
 // Leave removes the cluster with an id from the clusters of the options, and returns when everything imported from
 // it is deleted. The cluster itself, if it is among them, loses all members. Other members of these clusters that are not among
-// the options are unchanged, and named in an error.
+// the options are unchanged, and named in an error. Leave changes nothing if something else than a Secret makes one of the clusters
+// a member.
 func Leave(ctx context.Context, o Options, id string) error {
 	found, err := o.identify(ctx, id)
 	if err != nil {
 		return err
+	}
+	for _, c := range o.Clusters {
+		count, err := memberships(ctx, c, id)
+		if err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
+		}
+		found = found || count > 0 // even without a Secret, if Leave was interrupted before
 	}
 	others := map[string]bool{id: true}
 	for _, c := range o.Clusters {
@@ -66,11 +74,6 @@ func Leave(ctx context.Context, o Options, id string) error {
 			found = true
 		}
 	}
-	for i := 0; i < len(o.Clusters) && !found; i++ { // Leave may have been interrupted before
-		c := o.Clusters[i]
-		lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, cluster.MemberLease+id, metav1.GetOptions{})
-		found = err == nil && strings.HasPrefix(lease.Annotations[cluster.OriginAnnotation], "- ") // of a Secret
-	}
 	if !found {
 		return fmt.Errorf("%s: no selected cluster and no member of one has this id; `kubectl clusterset status` lists the ids", id)
 	}
@@ -94,23 +97,52 @@ func Leave(ctx context.Context, o Options, id string) error {
 	return err
 }
 
+// memberships counts the Leases of the members that a cluster is to lose: the cluster with an id, or all if that is the cluster
+// itself. It is an error if one is a member because of a flag or an inventory, which Leave cannot change.
+func memberships(ctx context.Context, c *cluster.Cluster, id string) (count int, err error) {
+	list, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.ClusterLabel})
+	if err != nil {
+		return 0, fmt.Errorf("context %s: %w", c.Context, err)
+	}
+	for i := range list.Items {
+		member := list.Items[i].Labels[cluster.ClusterLabel]
+		if c.ID != id && member != id {
+			continue
+		}
+		source, object, _ := strings.Cut(list.Items[i].Annotations[cluster.OriginAnnotation], " ")
+		fix := fmt.Sprintf("delete %s, or exclude it from --members-from %s", object, source)
+		switch source {
+		case "-": // a Secret
+			count++
+			continue
+		case "":
+			fix = "remove its flag --member (value members of the chart)"
+		}
+		return 0, fmt.Errorf("context %s: no Secret makes %s a member: %s first", c.Context, member, fix)
+	}
+	return count, nil
+}
+
 // remains returns what is still to be deleted in a cluster, or an empty text.
 func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error) {
-	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
+	published := cluster.SourceLabel + "=" + id
 	if c.ID == id {
-		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
+		published = cluster.SourceLabel + "!=" + id + "," + cluster.SourceLabel
+	}
+	leases, err := memberships(ctx, c, id)
+	if err != nil {
+		return "", err
 	}
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
 		metav1.ListOptions{LabelSelector: published + "," + cluster.ManagedSlices})
-	states, failed := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
-	if err = errors.Join(err, failed); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	if len(copies.Items)+len(states.Items) == 0 {
+	if len(copies.Items)+leases == 0 {
 		return "", nil
 	}
 	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", c.ID,
-		len(copies.Items), len(states.Items)), nil
+		len(copies.Items), leases), nil
 }
 
 // Drain makes all clusters demote the endpoints of the cluster with an id, or reverts that. If the cluster is one of

@@ -131,21 +131,38 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestLeaveGoesOn after an interrupt: all Secrets are deleted, but not all imported objects. A member of a flag stays a member.
+// TestLeaveGoesOn after an interrupt: all Secrets are deleted, but not all imported objects. It changes nothing, and does not
+// wait, if west stays a member because of a flag or an inventory.
 func TestLeaveGoesOn(t *testing.T) {
-	for origin, waits := range map[string]bool{"- Secret clusterset-dns/west": true, "": false} {
-		east := joined("east")
+	const nothing = "nothing was changed: context admin@east: no Secret makes west a member: "
+	for _, test := range []struct {
+		origin, id string
+		members    []string // with Secrets
+		want       string
+	}{
+		{"- Secret clusterset-dns/west", "west", nil, "timed out after 1m0s: waiting for the controller of east to delete 0 EndpointSlices and 1 Leases"},
+		{"", "west", []string{"west"}, nothing + "remove its flag --member (value members of the chart) first"},
+		{"", "east", []string{"west"}, nothing + "remove its flag --member"},
+		{
+			"clusterprofile:fleet ClusterProfile fleet/west", "west", []string{"north", "west"},
+			nothing + "delete ClusterProfile fleet/west, or exclude it from --members-from clusterprofile:fleet first",
+		},
+	} {
+		east := joined("east", test.members...)
 		if err := east.Kube.(*fake.Clientset).Tracker().Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: system, Name: cluster.MemberLease + "west", Labels: map[string]string{cluster.ClusterLabel: "west"},
-			Annotations: map[string]string{cluster.OriginAnnotation: origin},
+			Annotations: map[string]string{cluster.OriginAnnotation: test.origin},
 		}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			if err := Leave(t.Context(), quiet(time.Minute, east), "west"); err == nil || errors.Is(err, cluster.ErrTimeout) != waits {
-				t.Errorf("%q: got %v", origin, err)
+			if err := Leave(t.Context(), quiet(time.Minute, east), test.id); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("%q: got %v, want %s", test.origin, err, test.want)
 			}
 		})
+		if secrets, err := east.Credentials(t.Context(), ""); err != nil || len(secrets) != len(test.members) {
+			t.Errorf("%q: %d Secrets are left, %v", test.origin, len(secrets), err)
+		}
 	}
 }
 
