@@ -159,28 +159,6 @@ func (p *peering) try(ctx context.Context, token, server string) error {
 	return nil
 }
 
-// revoke deletes the ServiceAccount of a reader, or of all readers if reader is empty, which revokes their tokens. It returns
-// their number.
-func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
-	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
-	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: cluster.ReaderLabel})
-	if err != nil {
-		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
-	}
-	count := 0
-	for i := range list.Items {
-		id := list.Items[i].Labels[cluster.ReaderLabel]
-		if reader != "" && id != reader || list.Items[i].Name != cluster.Account(id) {
-			continue
-		}
-		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
-			return count, fmt.Errorf("context %s: revoke the tokens of %s: %w", of.Context, id, err)
-		}
-		count++
-	}
-	return count, nil
-}
-
 // own returns how a configuration reaches its API server. FromConfig has loaded the certificate authority.
 func own(config *rest.Config) *clientcmdapi.Cluster {
 	at := &clientcmdapi.Cluster{

@@ -42,35 +42,38 @@ func Leave(ctx context.Context, o Options, id string) error {
 		}
 		found = found || count > 0 // even without a Secret, if Leave was interrupted before
 	}
-	others := map[string]bool{id: true}
+	others, options := map[string]bool{id: true}, metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}
 	for _, c := range o.Clusters {
 		secrets, err := c.Credentials(ctx, "")
 		if err != nil {
 			return err
 		}
-		reader := id
-		if c.ID == id {
-			reader = ""
-		}
-		for j := range secrets {
-			member := secrets[j].Labels[cluster.ClusterLabel]
+		for i := range secrets {
+			member := secrets[i].Labels[cluster.ClusterLabel]
 			others[member] = true
-			if reader != "" && member != id {
+			if c.ID != id && member != id {
 				continue
 			}
-			if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[j].Name,
-				metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
+			if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[i].Name, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
 			o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member", c.ID, member)
 			found = true
 		}
-		revoked, err := revoke(ctx, c, reader, cluster.DryRun(o.DryRun))
+		accounts := c.Kube.CoreV1().ServiceAccounts(c.Namespace)
+		readers, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: cluster.ReaderLabel})
 		if err != nil {
-			return err
+			return fmt.Errorf("context %s: ServiceAccounts of readers: %w", c.Context, err)
 		}
-		if revoked > 0 {
-			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", c.ID, revoked)
+		for i := range readers.Items {
+			reader := readers.Items[i].Labels[cluster.ReaderLabel]
+			if c.ID != id && reader != id || readers.Items[i].Name != cluster.Account(reader) {
+				continue
+			}
+			if err := accounts.Delete(ctx, readers.Items[i].Name, options); err != nil {
+				return fmt.Errorf("context %s: revoke the tokens of %s: %w", c.Context, reader, err)
+			}
+			o.Teller.Wrote(o.DryRun, "%s: revoked the tokens of %s", c.ID, reader)
 			found = true
 		}
 	}
