@@ -57,7 +57,7 @@ func TestGather(t *testing.T) {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}
 	of := func(definitions []runtime.Object, objects ...runtime.Object) *cluster.Cluster {
 		client := fake.NewClientset(append(objects, system, cache("node-local-dns", hides+"clusterset.local {\n forward . 10.96.0.2\n}\n"),
-			cache("nodelocaldns", hides), &corev1.Node{
+			cache("nodelocaldns", hides), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: memberAccount}}, &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
 			})...)
 		client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1alpha1"}}

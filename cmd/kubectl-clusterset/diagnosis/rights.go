@@ -13,8 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// memberAccount is the service account of members.
+// memberAccount is the service account of the chart for members, and begins the names of those of join, one for each reader.
 const memberAccount = "clusterset-member"
+
+// maxReviewed bounds the accounts that are reviewed. All have the same rights, unless someone bound a role to one of them.
+const maxReviewed = 10
 
 // dangerous are rights that the credential of a member must not have: to write, to read more than endpoints and the
 // heartbeat, and to get other credentials.
@@ -52,8 +55,19 @@ var memberLeast = Check{
 	},
 }
 
-// reviewMembers returns which dangerous rights members have, as text, such as "list services in namespace a".
+// reviewMembers returns which dangerous rights members have, as text, such as "list services in namespace a". It names the accounts
+// unless all have the right.
 func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
+	list, err := c.Kube.CoreV1().ServiceAccounts(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var accounts []string
+	for i := range list.Items {
+		if name := list.Items[i].Name; strings.HasPrefix(name, memberAccount) && len(accounts) < maxReviewed {
+			accounts = append(accounts, name)
+		}
+	}
 	var rights []authorizationv1.ResourceAttributes
 	for _, each := range dangerous {
 		for _, name := range strings.Fields(each.resources) {
@@ -65,29 +79,40 @@ func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 			}
 		}
 	}
-	allowed := make([]bool, len(rights))
+	holders := make([][]string, len(rights))
 	var group errgroup.Group
 	for i := range rights {
 		group.Go(func() error {
-			answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-				Spec: authorizationv1.SubjectAccessReviewSpec{
-					User:               "system:serviceaccount:" + c.Namespace + ":" + memberAccount,
-					Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"},
-					ResourceAttributes: &rights[i],
-				},
-			}, metav1.CreateOptions{})
-			allowed[i] = err == nil && answer.Status.Allowed
-			return err
+			for _, account := range accounts {
+				answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+					Spec: authorizationv1.SubjectAccessReviewSpec{
+						User:               "system:serviceaccount:" + c.Namespace + ":" + account,
+						Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"},
+						ResourceAttributes: &rights[i],
+					},
+				}, metav1.CreateOptions{})
+				if err != nil {
+					return err
+				}
+				if answer.Status.Allowed {
+					holders[i] = append(holders[i], account)
+				}
+			}
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	for i, r := range rights {
-		if allowed[i] {
-			name := strings.TrimSuffix(path.Join(r.Resource, r.Subresource)+"."+r.Group, ".")
-			has = append(has, fmt.Sprintf("%s %s in namespace %s", r.Verb, name, c.Namespace))
+		if len(holders[i]) == 0 {
+			continue
 		}
+		name, by := strings.TrimSuffix(path.Join(r.Resource, r.Subresource)+"."+r.Group, "."), ""
+		if len(holders[i]) < len(accounts) {
+			by = " (" + strings.Join(holders[i], ", ") + ")"
+		}
+		has = append(has, fmt.Sprintf("%s %s in namespace %s%s", r.Verb, name, c.Namespace, by))
 	}
 	return has, nil
 }
