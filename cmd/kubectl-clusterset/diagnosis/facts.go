@@ -10,14 +10,12 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiversion "k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -124,7 +122,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 		c.ID, c.UID, c.Network, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), c.State.Network, nil
 	}
 	c.look(ctx)
-	c.Lost = lost(ctx, c.Dynamic, c.MCSVersion)
+	c.Lost = c.lost(ctx)
 	c.MemberHas, c.RightsError = c.reviewMembers(ctx)
 	c.PodCIDRs, c.Nodes, c.PodCIDRsError = setup.Ranges(ctx, c.Cluster)
 	if list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
@@ -147,28 +145,19 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 // nodeCaches are the ConfigMaps of NodeLocal DNSCache in the manifests of Kubernetes and of Kubespray.
 var nodeCaches = []string{"node-local-dns", "nodelocaldns"}
 
-// newest are the newest fields in the specs of the MCS API.
-var newest = map[string]string{
-	v1beta1.ServiceExportFullName: "exportedAnnotations", v1beta1.ServiceImportFullName: "trafficDistribution",
-}
+// newest are the newest fields in the specs of the MCS API, by kind.
+var newest = map[string]string{v1beta1.ServiceExportKindName: "exportedAnnotations", v1beta1.ServiceImportKindName: "trafficDistribution"}
 
-// lost returns the newest fields that a version of the CRDs lacks, which the API server drops.
-func lost(ctx context.Context, from dynamic.Interface, mcsVersion string) (fields []string) {
-	definitions := from.Resource(schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	})
-	for name, field := range newest {
-		definition, err := definitions.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			continue
-		}
-		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-		for _, each := range versions {
-			version, _ := each.(map[string]any)
-			_, kept, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", field)
-			if err == nil && !kept && version["name"] == mcsVersion {
-				fields = append(fields, field+" of "+name)
-			}
+// lost returns the newest fields that the OpenAPI document of the MCS API lacks, which the API server drops.
+func (c *Cluster) lost(ctx context.Context) (fields []string) {
+	client := c.Kube.Discovery().RESTClient()
+	if client == nil {
+		return nil // a fake has none
+	}
+	text, err := client.Get().AbsPath("openapi/v3/apis", v1beta1.GroupName, c.MCSVersion).DoRaw(ctx)
+	for kind, field := range newest { // whose names no other field of this API has
+		if err == nil && strings.Contains(string(text), `"kind":"`+kind+`"`) && !strings.Contains(string(text), `"`+field+`":`) {
+			fields = append(fields, field+" of "+kind)
 		}
 	}
 	slices.Sort(fields)

@@ -14,13 +14,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
-	crd "sigs.k8s.io/mcs-api/config/crd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
@@ -28,21 +24,8 @@ import (
 )
 
 // TestGather reads a cluster whose controller answers, and one whose controller never ran. Of the two ConfigMaps of NodeLocal
-// DNSCache, one does not pass the zone on. In the cluster that answers, the CNI assigns other ranges than the nodes have, and the
-// CRD of ServiceImports is old. One cluster lacks it.
+// DNSCache, one does not pass the zone on. In the cluster that answers, the CNI assigns other ranges than the nodes have.
 func TestGather(t *testing.T) {
-	exports, imports := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	if err := errors.Join(yaml.Unmarshal(crd.ServiceExportCRD, exports), yaml.Unmarshal(crd.ServiceImportCRD, imports)); err != nil {
-		t.Fatal(err)
-	}
-	old := imports.DeepCopy()
-	versions, _, _ := unstructured.NestedSlice(old.Object, "spec", "versions")
-	for _, each := range versions {
-		unstructured.RemoveNestedField(each.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties", "trafficDistribution")
-	}
-	if err := unstructured.SetNestedSlice(old.Object, versions, "spec", "versions"); err != nil {
-		t.Fatal(err)
-	}
 	id := "heard"
 	heartbeat := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: cluster.HeartbeatLease},
@@ -55,7 +38,7 @@ func TestGather(t *testing.T) {
 	}
 	const hides = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}
-	of := func(definitions []runtime.Object, objects ...runtime.Object) *cluster.Cluster {
+	of := func(objects ...runtime.Object) *cluster.Cluster {
 		client := fake.NewClientset(append(objects, system, cache("node-local-dns", hides+"clusterset.local {\n forward . 10.96.0.2\n}\n"),
 			cache("nodelocaldns", hides), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: memberAccount}}, &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.64.0.7/24", "none"}},
@@ -63,29 +46,50 @@ func TestGather(t *testing.T) {
 		client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1alpha1"}}
 		return &cluster.Cluster{
 			Context: "a", Namespace: "mcs", Config: &rest.Config{Host: "https://a"}, Kube: client,
-			Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), definitions...),
 		}
 	}
 	refused := errors.New("refused")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.9.0.1"}}}}
-	set := Gather(t.Context(), []*cluster.Cluster{
-		of([]runtime.Object{exports, imports}), of([]runtime.Object{exports}, heartbeat), of([]runtime.Object{exports, old}, heartbeat, pod),
-	}, []Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered", Network: "b"}}}, "clusterset.local")
+	set := Gather(t.Context(), []*cluster.Cluster{of(), of(heartbeat), of(heartbeat, pod)}, []Status{{Err: refused}, {Err: refused}, {Cluster: &state.Cluster{Cluster: "answered", Network: "b"}}}, "clusterset.local")
 	for i, want := range []Cluster{
 		{Cluster: &cluster.Cluster{}, Unidentified: cluster.ErrNeverRan, StateError: refused},
 		{Cluster: &cluster.Cluster{ID: "heard"}, StateError: refused},
-		{
-			Cluster: &cluster.Cluster{ID: "answered", Network: "b"},
-			Lost:    []string{"trafficDistribution of serviceimports.multicluster.x-k8s.io"},
-		},
+		{Cluster: &cluster.Cluster{ID: "answered", Network: "b"}},
 	} {
 		got := set.Clusters[i]
 		if got.Unreachable != nil || got.ID != want.ID || got.Network != want.Network || got.UID != "uid" || got.Namespace != "mcs" ||
 			got.Config.Host != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
-			got.MCSVersion != "v1alpha1" || !slices.Equal(got.Lost, want.Lost) || fmt.Sprint(got.PodCIDRs) != []string{"[10.64.0.0/24]", "[10.64.0.0/24]", "[]"}[i] ||
+			got.MCSVersion != "v1alpha1" || fmt.Sprint(got.PodCIDRs) != []string{"[10.64.0.0/24]", "[10.64.0.0/24]", "[]"}[i] ||
 			got.DNSError == nil || !slices.Equal(got.NodeCaches, []string{"nodelocaldns"}) ||
 			got.CoreDNS != nil || got.RightsError == nil { // this client takes no reviews
 			t.Errorf("got %+v", got)
+		}
+	}
+}
+
+// TestLost: the CRD of ServiceImports is old, or missing.
+func TestLost(t *testing.T) {
+	const schema = `"org.example.v1beta1.%s":{"properties":{"spec":{"properties":{"%s":{"type":"object"}}}},` +
+		`"x-kubernetes-group-version-kind":[{"kind":"%[1]s"}]}`
+	exports := fmt.Sprintf(schema, "ServiceExport", "exportedAnnotations")
+	for schemas, want := range map[string][]string{
+		exports: nil,
+		exports + "," + fmt.Sprintf(schema, "ServiceImport", "trafficDistribution"): nil,
+		exports + "," + fmt.Sprintf(schema, "ServiceImport", "ports"):               {"trafficDistribution of ServiceImport"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/openapi/v3/apis/multicluster.x-k8s.io/v1beta1" {
+				t.Errorf("asked for %s", r.URL.Path)
+			}
+			fmt.Fprintf(w, `{"openapi":"3.0.0","components":{"schemas":{%s}}}`, schemas)
+		}))
+		defer server.Close()
+		from, err := cluster.FromConfig(&rest.Config{Host: server.URL}, "a", "mcs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&Cluster{Cluster: from, MCSVersion: "v1beta1"}).lost(t.Context()); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", schemas, got, want)
 		}
 	}
 }
