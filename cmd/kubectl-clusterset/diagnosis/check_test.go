@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
@@ -75,10 +76,10 @@ func TestChecks(t *testing.T) {
 			"failed api-version east: Kubernetes v1.34.3+k3s1 is not supported. > Upgrade Kubernetes to 1.35 or newer.",
 		},
 		"a clock that is behind": {
-			func(_, west *Cluster) { west.Ahead = -time.Minute },
+			func(east, west *Cluster) { east.Ahead, west.Ahead = new(time.Duration), ptr.To(-time.Minute) },
 			"warning clock east: The clock of the API server is 1m0s ahead of that of west, so a newer export may count as the oldest in conflicts. > Correct the clock of one of the two control planes.",
 		},
-		"a clock that is not known": {func(_, west *Cluster) { west.Version, west.Ahead = "", -time.Minute }, ""},
+		"a clock that is not known": {func(east, _ *Cluster) { east.Ahead = ptr.To(time.Hour) }, ""},
 		"unknown UIDs":              {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
 		"no CRDs":                   {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
 		"one CRD":                   {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},

@@ -41,9 +41,9 @@ var apiChecks = []Check{
 	}},
 	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
 		for _, other := range s.others(c) {
-			if skew := c.Ahead - other.Ahead; skew > maxSkew && c.Version != "" && other.Version != "" {
+			if c.Ahead != nil && other.Ahead != nil && *c.Ahead-*other.Ahead > maxSkew {
 				found.warn("Correct the clock of one of the two control planes.", "The clock of the API server is %s ahead of that of %s, "+
-					"so a newer export may count as the oldest in conflicts.", skew.Round(time.Second), other.Context)
+					"so a newer export may count as the oldest in conflicts.", (*c.Ahead - *other.Ahead).Round(time.Second), other.Context)
 			}
 		}
 	}},

@@ -5,18 +5,16 @@ package diagnosis
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiversion "k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -38,10 +36,10 @@ type Cluster struct {
 	*cluster.Cluster
 	// Unreachable is why nothing else is known, nil if the API server answers.
 	Unreachable error
-	// Version is the version of the API server, and Ahead by how much its clock is ahead of the local one. Both are unknown if
-	// Version is empty.
+	// Version is the version of the API server, empty if unknown, and Ahead by how much its clock is ahead of the local one, nil if
+	// unknown.
 	Version string
-	Ahead   time.Duration
+	Ahead   *time.Duration
 	// Unidentified is why the ID is unknown.
 	Unidentified error
 	// State is the state that the controller reports, nil with a StateError.
@@ -96,22 +94,14 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, statuses []Status,
 	return set
 }
 
-// look reads the version of the API server, and its clock in the header of the same response.
+// look reads the version of the API server, and its clock from an object that the API server does not store.
 func (c *Cluster) look(ctx context.Context) {
-	client, ok := c.Kube.Discovery().RESTClient().(*rest.RESTClient)
-	if !ok {
-		return // a fake has none
+	if is, err := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx); err == nil {
+		c.Version = is.GitVersion
 	}
-	request := &http.Request{Method: http.MethodGet, URL: client.Get().AbsPath("version").URL()}
-	response, err := client.Client.Do(request.WithContext(ctx))
-	if err != nil {
-		return
-	}
-	defer response.Body.Close()
-	var is apiversion.Info
-	date, err := http.ParseTime(response.Header.Get("Date"))
-	if errors.Join(err, json.NewDecoder(response.Body).Decode(&is)) == nil {
-		c.Version, c.Ahead = is.GitVersion, time.Until(date)
+	review, err := c.Kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err == nil && !review.CreationTimestamp.IsZero() {
+		c.Ahead = ptr.To(time.Until(review.CreationTimestamp.Time))
 	}
 }
 
