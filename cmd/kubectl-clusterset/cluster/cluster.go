@@ -94,13 +94,19 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	return c, nil
 }
 
-// Each calls do for all clusters at once, and returns when all calls have returned.
-func Each(clusters []*Cluster, do func(i int, c *Cluster)) {
+// Each calls do for all clusters at once, and returns when all calls have returned. The error names the contexts.
+func Each(clusters []*Cluster, do func(i int, c *Cluster) error) error {
+	failed := make([]error, len(clusters))
 	var group sync.WaitGroup
 	for i, c := range clusters {
-		group.Go(func() { do(i, c) })
+		group.Go(func() {
+			if err := do(i, c); err != nil {
+				failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
+			}
+		})
 	}
 	group.Wait()
+	return errors.Join(failed...)
 }
 
 // DryRun is the field DryRun of the options of a write.
@@ -121,20 +127,19 @@ var ErrNeverRan = errors.New("clusterset-controller has never run")
 func (c *Cluster) Identify(ctx context.Context) error {
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("context %s: %w", c.Context, err)
+		return err
 	}
 	c.UID = string(namespace.UID)
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, HeartbeatLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with --system-namespace", c.Context,
-			ErrNeverRan, c.Namespace)
+		return fmt.Errorf("%w in namespace %s: install it there, or set its namespace with --system-namespace", ErrNeverRan, c.Namespace)
 	}
 	if err != nil {
-		return fmt.Errorf("context %s: %w", c.Context, err)
+		return err
 	}
 	id := ptr.Deref(lease.Spec.HolderIdentity, "") // used in label selectors
 	if id == "" || len(validation.IsValidLabelValue(id)) > 0 {
-		return fmt.Errorf("context %s: the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Context, c.Namespace, id)
+		return fmt.Errorf("the heartbeat in namespace %s has the invalid cluster id %q: correct it", c.Namespace, id)
 	}
 	var properties map[string]string
 	_ = json.Unmarshal([]byte(lease.Annotations[PropertiesAnnotation]), &properties) // valid: the controller wrote it
@@ -158,11 +163,7 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 // Identify reads the identities of clusters. It is an error if two contexts refer to one cluster, or two clusters have one
 // id.
 func Identify(ctx context.Context, clusters []*Cluster) error {
-	wrong := make([]error, len(clusters))
-	for i, c := range clusters {
-		wrong[i] = c.Identify(ctx)
-	}
-	if err := errors.Join(wrong...); err != nil {
+	if err := Each(clusters, func(_ int, c *Cluster) error { return c.Identify(ctx) }); err != nil {
 		return err
 	}
 	return distinct(clusters)

@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -126,12 +125,8 @@ func newCoreDNS(o *options) *cobra.Command {
 // coreDNS changes all clusters at once, because CoreDNS takes a minute or two to reload.
 func (o *options) coreDNS(do func(setup.CoreDNS, context.Context) error) func(*cobra.Command, []string) error {
 	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
-		failed := make([]error, len(clusters))
-		cluster.Each(clusters, func(i int, c *cluster.Cluster) {
-			if err := do(setup.CoreDNS{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: o.teller()}, ctx); err != nil {
-				failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
-			}
+		return cluster.Each(clusters, func(_ int, c *cluster.Cluster) error {
+			return do(setup.CoreDNS{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: o.teller()}, ctx)
 		})
-		return errors.Join(failed...)
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,17 +99,16 @@ type site struct {
 // behind a headless Service, and the name of a clusterset IP. It always deletes the objects that it created. The report may
 // have failures; an error means that the test could not run, or that objects could not be deleted.
 func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report ConnectivityReport, err error) {
-	sites, targets, report, err := plan(ctx, clusters, zone)
-	if err != nil {
+	if err := cluster.Identify(ctx, clusters); err != nil {
 		return nil, err
 	}
+	sites, targets, report := plan(clusters, zone)
 	teller.Say("Starting a pod in each of %d clusters, in namespace %s", len(sites), sites[0].Namespace)
-	var group errgroup.Group
-	for _, s := range sites {
-		defer func() { err = errors.Join(err, s.delete(ctx)) }()
-		group.Go(func() error { return s.create(ctx, targets) })
-	}
-	if err := group.Wait(); err != nil {
+	defer func() {
+		err = errors.Join(err, cluster.Each(clusters, func(i int, _ *cluster.Cluster) error { return sites[i].delete(ctx) }))
+	}()
+	err = cluster.Each(clusters, func(i int, _ *cluster.Cluster) error { return sites[i].create(ctx, targets) })
+	if err != nil {
 		return nil, err
 	}
 	resolved := time.Now() // when a name was last unresolved
@@ -141,13 +139,10 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 	return report, nil // after a timeout, it has the failures
 }
 
-// plan returns the sites, which are different clusters with a controller, and the targets of each pod: for each cluster the
-// names of the Service with a cluster IP and of the pod behind the headless Service. The report has no results yet.
-func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, report ConnectivityReport, err error) {
+// plan returns the sites and the targets of each pod: for each cluster the names of the Service with a cluster IP and of the pod
+// behind the headless Service. The report has no results yet.
+func plan(clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, report ConnectivityReport) {
 	run := utilrand.String(5) // objects of a killed test do not disturb other tests
-	if err := cluster.Identify(ctx, clusters); err != nil {
-		return nil, nil, nil, err
-	}
 	for i, c := range clusters {
 		name := fmt.Sprintf("clusterset-probe-%s-%d", run, i)
 		s := &site{Cluster: c, name: name, headless: name + "-headless"}
@@ -165,7 +160,7 @@ func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites 
 			report = append(report, path)
 		}
 	}
-	return sites, targets, report, nil
+	return sites, targets, report
 }
 
 // create creates the pod, the Services and their ServiceExports.
@@ -176,7 +171,7 @@ func (s *site) create(ctx context.Context, targets []string) error {
 	}
 	made, err := s.Kube.CoreV1().Pods(s.Namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: cluster.FieldManager})
 	if err != nil {
-		return fmt.Errorf("context %s: create a pod in namespace %s: %w", s.Context, s.Namespace, err)
+		return fmt.Errorf("create a pod in namespace %s: %w", s.Namespace, err)
 	}
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: made.Name, UID: made.UID}}
 	for _, name := range []string{s.name, s.headless} {
@@ -196,7 +191,7 @@ func (s *site) create(ctx context.Context, targets []string) error {
 			err = s.CreateServiceExport(ctx, export, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("context %s: create and export Service %s/%s: %w", s.Context, s.Namespace, name, err)
+			return fmt.Errorf("create and export Service %s/%s: %w", s.Namespace, name, err)
 		}
 	}
 	return nil
@@ -206,7 +201,7 @@ func (s *site) create(ctx context.Context, targets []string) error {
 func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error) {
 	deployment, err := s.Kube.AppsV1().Deployments(s.Namespace).Get(ctx, setup.ControllerName, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("context %s: the image of the controller: %w", s.Context, err)
+		return nil, fmt.Errorf("the image of the controller: %w", err)
 	}
 	spec := deployment.Spec.Template.Spec
 	container := corev1.Container{
@@ -237,8 +232,7 @@ func (s *site) delete(ctx context.Context) error {
 	defer cancel()
 	err := s.Kube.CoreV1().Pods(s.Namespace).Delete(ctx, s.name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("context %s: a pod is not deleted: %w: kubectl --context %s -n %s delete pod %s", s.Context, err,
-			s.Context, s.Namespace, s.name)
+		return fmt.Errorf("a pod is not deleted: %w: kubectl --context %s -n %s delete pod %s", err, s.Context, s.Namespace, s.name)
 	}
 	return nil
 }

@@ -161,15 +161,15 @@ func TestOtherNetworks(t *testing.T) {
 	patch := []byte(`{"metadata":{"annotations":{"clusterset-dns.github.io/properties":"{\"network.clusterset-dns.github.io\":\"b\"}"}}}`)
 	_, failed := west.CoordinationV1().Leases(system).Patch(t.Context(), cluster.HeartbeatLease, types.MergePatchType, patch,
 		metav1.PatchOptions{})
-	_, _, report, err := plan(t.Context(), []*cluster.Cluster{
-		{Context: "east", Namespace: system, Kube: east}, {Context: "west", Namespace: system, Kube: west},
-	}, "clusterset.local")
+	clusters := []*cluster.Cluster{{Context: "east", Namespace: system, Kube: east}, {Context: "west", Namespace: system, Kube: west}}
+	err := errors.Join(failed, cluster.Identify(t.Context(), clusters))
+	_, _, report := plan(clusters, "clusterset.local")
 	var got []state.ProbeStep
 	for _, path := range report {
 		got = append(got, path.Step)
 	}
 	want := []state.ProbeStep{"", "", "", OtherNetwork, "", OtherNetwork, "", ""}
-	if err = errors.Join(failed, err); err != nil || !slices.Equal(got, want) {
+	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -5,7 +5,6 @@ package diagnosis
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -46,20 +45,19 @@ type NameAnswer struct {
 
 // Explain explains a service in all clusters at once. The error has the clusters whose controllers do not answer.
 func Explain(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName, zone string) (List[*Explanation], error) {
-	all, failed, found := make(List[*Explanation], len(clusters)), make([]error, len(clusters)), make([]state.Findings, len(clusters))
-	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
+	all, found := make(List[*Explanation], len(clusters)), make([]state.Findings, len(clusters))
+	err := cluster.Each(clusters, func(i int, c *cluster.Cluster) error {
 		e := &Explanation{Context: c.Context, Explanation: &state.Explanation{}, Answers: []NameAnswer{}}
-		err := c.Ask(ctx, state.PathExplain+"?service="+url.QueryEscape(service.String()), e.Explanation)
-		if err != nil {
-			failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
-			return
+		if err := c.Ask(ctx, state.PathExplain+"?service="+url.QueryEscape(service.String()), e.Explanation); err != nil {
+			return err
 		}
 		c.ID, e.Name = e.Cluster, nameOf(service.Namespace, service.Name, zone)
 		e.ask(ctx, c)
 		all[i], found[i] = e, e.Problems
+		return nil
 	})
 	fill(clusters, found)
-	return slices.DeleteFunc(all, func(e *Explanation) bool { return e == nil }), errors.Join(failed...)
+	return slices.DeleteFunc(all, func(e *Explanation) bool { return e == nil }), err
 }
 
 // ask adds the answers of the cluster's DNS, and their problems.

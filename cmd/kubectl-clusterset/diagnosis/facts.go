@@ -81,7 +81,7 @@ const maxLookups = 10
 // Gather reads the clusters. statuses are the reports of their controllers.
 func Gather(ctx context.Context, clusters []*cluster.Cluster, statuses []Status, zone string) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
-	cluster.Each(clusters, func(i int, from *cluster.Cluster) {
+	_ = cluster.Each(clusters, func(i int, from *cluster.Cluster) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		c := &Cluster{Cluster: from, State: statuses[i].Cluster, StateError: statuses[i].Err}
@@ -90,6 +90,7 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, statuses []Status,
 			c.gather(ctx, zone)
 			c.ask(ctx, zone)
 		}
+		return nil
 	})
 	return set
 }

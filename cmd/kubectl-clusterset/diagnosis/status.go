@@ -32,17 +32,18 @@ type Status struct {
 // Statuses asks the controllers of all clusters at once.
 func Statuses(ctx context.Context, clusters []*cluster.Cluster, namespace string) List[Status] {
 	statuses, found := make(List[Status], len(clusters)), make([]state.Findings, len(clusters))
-	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
+	_ = cluster.Each(clusters, func(i int, c *cluster.Cluster) error {
 		s := &statuses[i]
 		s.Context, s.Namespace = c.Context, namespace
 		if s.Cluster, s.Err = c.State(ctx); s.Err != nil {
 			s.Unknown = s.Err.Error()
-			return
+			return s.Err
 		}
 		c.ID, found[i] = s.Cluster.Cluster, s.Findings
 		if namespace != "" {
 			s.Imports = slices.DeleteFunc(s.Imports, func(each state.Import) bool { return each.Namespace != namespace })
 		}
+		return nil
 	})
 	fill(clusters, found)
 	return statuses

@@ -50,9 +50,10 @@ func WriteSysdump(ctx context.Context, out io.Writer, folder string, clusters []
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dumps := make([]dump, len(clusters))
-	cluster.Each(clusters, func(i int, c *cluster.Cluster) {
+	_ = cluster.Each(clusters, func(i int, c *cluster.Cluster) error {
 		dumps[i] = dump{Cluster: c, files: map[string]string{}}
 		dumps[i].collect(ctx)
+		return nil
 	})
 	files := maps.Clone(reports)
 	for _, d := range dumps {
