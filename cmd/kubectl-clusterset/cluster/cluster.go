@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,15 +150,11 @@ func (c *Cluster) Identify(ctx context.Context) error {
 
 // Credentials are the Secrets of all members, or of the member with an id.
 func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, error) {
-	selector := ClusterLabel
-	if id != "" {
-		selector += "=" + id
-	}
-	list, err := c.Kube.CoreV1().Secrets(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := c.Kube.CoreV1().Secrets(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ClusterLabel})
 	if err != nil {
 		return nil, fmt.Errorf("context %s: Secrets of members: %w", c.Context, err)
 	}
-	return list.Items, nil
+	return slices.DeleteFunc(list.Items, func(s corev1.Secret) bool { return id != "" && s.Labels[ClusterLabel] != id }), nil
 }
 
 // Identify reads the identities of clusters. It is an error if two contexts refer to one cluster, or two clusters have one

@@ -166,12 +166,14 @@ func TestLeaveGoesOn(t *testing.T) {
 	}
 }
 
-// TestClusterThatNobodyKnows is an error that names the cluster.
+// TestClusterThatNobodyKnows is an error that names the cluster, even if the name is no valid id.
 func TestClusterThatNobodyKnows(t *testing.T) {
 	o := quiet(time.Minute, joined("east", "west"))
-	for _, err := range []error{Leave(t.Context(), o, "nobody"), Drain(t.Context(), o, "nobody", true)} {
-		if err == nil || !strings.HasPrefix(err.Error(), "nobody: ") {
-			t.Errorf("got %v", err)
+	for _, name := range []string{"nobody", "no@body"} {
+		for _, err := range []error{Leave(t.Context(), o, name), Drain(t.Context(), o, name, true)} {
+			if err == nil || !strings.HasPrefix(err.Error(), name+": ") {
+				t.Errorf("got %v", err)
+			}
 		}
 	}
 }
