@@ -46,15 +46,16 @@ var dnsChecks = []Check{
 	{
 		Name: "corefile-cluster", About: "the Corefile that serves the zone has the id of the cluster",
 		run: func(s *Set, c *Cluster, found *problems) {
-			corefile, fix := c.Corefile, fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
+			by, id := c.Corefile.By(s.Zone)
+			fix := fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
 				c.edit(setup.CoreDNSName))
-			if c.Corefile.By(s.Zone) == setup.ByForward {
-				corefile, fix = c.ChartCorefile, c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
+			if by == setup.ByForward {
+				by, id = c.ChartCorefile.By(s.Zone)
+				fix = c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
 			}
-			if c.ID == "" || corefile.By(s.Zone) != setup.ByMulticluster {
+			if c.ID == "" || by != setup.ByMulticluster {
 				return
 			}
-			id := corefile.Option(s.Zone, "cluster")
 			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && !strings.ContainsAny(id[0], "{%") {
 				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
 					c.ID)
@@ -86,7 +87,7 @@ var dnsChecks = []Check{
 		}
 	}},
 	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: func(s *Set, c *Cluster) string {
-		if c.Corefile != nil && c.Corefile.By(s.Zone) == "" {
+		if by, _ := c.Corefile.By(s.Zone); c.Corefile != nil && by == "" {
 			return "" // the Corefile lacks the zone
 		}
 		return unasked(s, c)
@@ -99,7 +100,7 @@ var dnsChecks = []Check{
 			found.fail(fix, "The Corefile does not serve %s.", s.Zone)
 			return
 		}
-		switch by := c.Corefile.By(s.Zone); {
+		switch by, _ := c.Corefile.By(s.Zone); {
 		case by == setup.ByForward:
 			fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.", s.Zone,
 				c.kubectl("-n %s get configmap %s -o yaml", setup.CoreDNSNamespace, setup.CoreDNSName))

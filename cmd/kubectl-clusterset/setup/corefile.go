@@ -61,31 +61,35 @@ func ParseCorefile(text string) (*Corefile, error) {
 	return &Corefile{blocks}, nil
 }
 
-// By returns the plugin with which the Corefile serves a zone, or an empty string if it is nil or shows none. A forward
-// of the root zone in the server block of the root zone does not count, because it is for names outside of the cluster.
-func (c *Corefile) By(zone string) string {
+// By returns the plugin with which the Corefile serves a zone, or an empty string if it is nil or shows none, and the arguments of
+// its option cluster, nil if it is not set. A forward of the root zone in the server block of the root zone does not count, because
+// it is for names outside of the cluster.
+func (c *Corefile) By(zone string) (plugin string, cluster []string) {
 	if c == nil {
-		return ""
-	}
-	if c.multicluster(zone) != nil {
-		return ByMulticluster
+		return "", nil
 	}
 	block, _, of := c.blockOf(zone)
+	for _, each := range directives(block, ByMulticluster) {
+		zones := each[0]
+		if len(zones) == 0 {
+			zones = []string{of}
+		}
+		if has(zones, zone) || has(zones, ".") {
+			return ByMulticluster, each.option("cluster")
+		}
+	}
 	for _, each := range directives(block, ByKubernetes) {
 		if has(each.option(ByMulticluster), zone) {
-			return ByKubernetes
+			return ByKubernetes, nil
 		}
 	}
 	for _, each := range directives(block, ByForward) {
 		if args := each[0]; len(args) > 0 && below(zone, args[0]) && (normal(args[0]) != "." || of != ".") {
-			return ByForward
+			return ByForward, nil
 		}
 	}
-	return ""
+	return "", nil
 }
-
-// Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
-func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zone).option(name) }
 
 // Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone has a
 // server block, or the block of the root zone forwards to the same servers as the block of the cluster's own zone, which is the
@@ -109,27 +113,12 @@ func upstreams(block caddyfile.ServerBlock) []string {
 	return nil
 }
 
-// multicluster returns the use of the plugin for a zone, nil if there is none.
-func (c *Corefile) multicluster(zone string) directive {
-	block, _, of := c.blockOf(zone)
-	for _, each := range directives(block, ByMulticluster) {
-		zones := each[0]
-		if len(zones) == 0 {
-			zones = []string{of}
-		}
-		if has(zones, zone) || has(zones, ".") {
-			return each
-		}
-	}
-	return nil
-}
-
 // A directive is one use of a plugin: its arguments, and then its options, each with its arguments.
 type directive [][]string
 
 // option returns the arguments of an option, nil if it is not set.
 func (d directive) option(name string) []string {
-	for _, each := range d[min(len(d), 1):] {
+	for _, each := range d[1:] {
 		if each[0] == name {
 			return each[1:]
 		}
@@ -201,7 +190,7 @@ func with(text, zone string, servers []string) (string, error) {
 		return "", err
 	}
 	block, _, of := before.blockOf(zone)
-	switch by := before.By(zone); {
+	switch by, _ := before.By(zone); {
 	case by != "":
 		return "", fmt.Errorf("the Corefile already serves %s with the plugin %s: remove that first", name(zone), by)
 	case of == normal(zone):
@@ -213,7 +202,8 @@ func with(text, zone string, servers []string) (string, error) {
 		return "", errors.New("the Corefile has no plugin reload, so CoreDNS would not read the change: add it first")
 	}
 	added := fmt.Sprintf("\n"+begin+"\n%s"+end+"\n", name(zone), before.block(zone, servers), name(zone))
-	if after, err := ParseCorefile(text + added); err != nil || after.By(zone) != ByForward {
+	after, err := ParseCorefile(text + added)
+	if by, _ := after.By(zone); err != nil || by != ByForward {
 		return "", errors.New("the Corefile takes no further server block: enclose each of its blocks in braces, on lines of their own")
 	}
 	return text + added, nil

@@ -34,7 +34,7 @@ func TestCorefile(t *testing.T) {
 		"example.org {\n forward . 192.0.2.1\n}":                                                                       {},
 	} {
 		corefile := parse(t, text)
-		if by, id := corefile.By(zone), corefile.Option(zone, "cluster"); by != want.by || !reflect.DeepEqual(id, want.id) {
+		if by, id := corefile.By(zone); by != want.by || !reflect.DeepEqual(id, want.id) {
 			t.Errorf("%q: got %q, %#v, want %+v", text, by, id, want)
 		}
 	}
@@ -111,11 +111,13 @@ func FuzzParseCorefile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		by := corefile.By(zone)
+		by, _ := corefile.By(zone)
 		corefile.Passes(zone)
-		corefile.Option(zone, "cluster")
 		added, err := with(text, zone, []string{"10.96.0.99"})
-		if err == nil && (by != "" || parse(t, added).By(zone) != ByForward || without(added, zone) != text) {
+		if err != nil {
+			return
+		}
+		if after, _ := parse(t, added).By(zone); by != "" || after != ByForward || without(added, zone) != text {
 			t.Errorf("served by %q, %q became %q and %q", by, text, added, without(added, zone))
 		}
 	})
