@@ -28,7 +28,7 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 		case err == nil:
 			return version, nil
 		case !apierrors.IsNotFound(err):
-			return "", fmt.Errorf("context %s: %w", c.Context, err)
+			return "", err
 		}
 	}
 	return "", nil
@@ -41,8 +41,8 @@ func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic
 		return nil, "", err
 	}
 	if version == "" {
-		return nil, "", fmt.Errorf("context %s: the MCS API is not served: apply its CRDs with `kubectl "+
-			"--context %s apply --server-side -f deploy/chart/files/crds`", c.Context, c.Context)
+		return nil, "", fmt.Errorf("the MCS API is not served: apply its CRDs with `kubectl --context %s apply --server-side "+
+			"-f deploy/chart/files/crds`", c.Context)
 	}
 	client := c.Dynamic.Resource(schema.GroupVersionResource{
 		Group: v1beta1.GroupName, Version: version, Resource: v1beta1.ServiceExportPluralName,
