@@ -5,7 +5,7 @@ package diagnosis
 import (
 	"context"
 	"fmt"
-	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -19,17 +19,15 @@ const memberAccount = "clusterset-member"
 // maxReviewed bounds the accounts that are reviewed. All have the same rights, unless someone bound a role to one of them.
 const maxReviewed = 10
 
-// dangerous are rights that the credential of a member must not have: to write, to read more than endpoints and the
+// dangerous are verbs of resources that the credential of a member must not have: to write, to read more than endpoints and the
 // heartbeat, and to get other credentials.
-var dangerous = []struct{ group, resources, verbs string }{
-	{"", "secrets services pods nodes namespaces configmaps", "list create update delete"},
-	{"", "secrets", "get"},
-	{"", "pods/exec serviceaccounts/token", "create"},
-	{"discovery.k8s.io", "endpointslices", "create update patch delete"},
-	{"coordination.k8s.io", "leases", "list create update delete"},
-	{"multicluster.x-k8s.io", "serviceimports serviceexports", "list create update delete"},
-	{"rbac.authorization.k8s.io", "clusterrolebindings", "create"},
-	{"*", "*", "*"},
+var dangerous = [][2]string{
+	{"list create update delete", "secrets services pods nodes namespaces configmaps leases.coordination.k8s.io"},
+	{"list create update delete", "serviceimports.multicluster.x-k8s.io serviceexports.multicluster.x-k8s.io"},
+	{"get", "secrets"},
+	{"create", "pods/exec serviceaccounts/token clusterrolebindings.rbac.authorization.k8s.io"},
+	{"create update patch delete", "endpointslices.discovery.k8s.io"},
+	{"*", "*.*"},
 }
 
 // memberLeast does not look for missing rights: join and the controller name rights that members lack, and a controller without
@@ -68,51 +66,48 @@ func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 			accounts = append(accounts, name)
 		}
 	}
-	var rights []authorizationv1.ResourceAttributes
+	var rights []string
 	for _, each := range dangerous {
-		for _, name := range strings.Fields(each.resources) {
-			resource, subresource, _ := strings.Cut(name, "/")
-			for _, verb := range strings.Fields(each.verbs) {
-				rights = append(rights, authorizationv1.ResourceAttributes{
-					Group: each.group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: c.Namespace,
-				})
+		for _, name := range strings.Fields(each[1]) {
+			for _, verb := range strings.Fields(each[0]) {
+				rights = append(rights, verb+" "+name)
 			}
 		}
 	}
-	holders := make([][]string, len(rights))
+	has = make([]string, len(rights))
 	var group errgroup.Group
-	for i := range rights {
+	for i, right := range rights {
 		group.Go(func() error {
+			asked := authorizationv1.ResourceAttributes{Namespace: c.Namespace}
+			asked.Verb, asked.Resource, _ = strings.Cut(right, " ")
+			asked.Resource, asked.Group, _ = strings.Cut(asked.Resource, ".")
+			asked.Resource, asked.Subresource, _ = strings.Cut(asked.Resource, "/")
+			var holders []string
 			for _, account := range accounts {
 				answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 					Spec: authorizationv1.SubjectAccessReviewSpec{
 						User:               "system:serviceaccount:" + c.Namespace + ":" + account,
 						Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"},
-						ResourceAttributes: &rights[i],
+						ResourceAttributes: &asked,
 					},
 				}, metav1.CreateOptions{})
 				if err != nil {
 					return err
 				}
 				if answer.Status.Allowed {
-					holders[i] = append(holders[i], account)
+					holders = append(holders, account)
 				}
+			}
+			switch len(holders) {
+			case 0:
+			case len(accounts):
+				has[i] = fmt.Sprintf("%s in namespace %s", right, c.Namespace)
+			default:
+				has[i] = fmt.Sprintf("%s in namespace %s (%s)", right, c.Namespace, strings.Join(holders, ", "))
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	for i, r := range rights {
-		if len(holders[i]) == 0 {
-			continue
-		}
-		name, by := strings.TrimSuffix(path.Join(r.Resource, r.Subresource)+"."+r.Group, "."), ""
-		if len(holders[i]) < len(accounts) {
-			by = " (" + strings.Join(holders[i], ", ") + ")"
-		}
-		has = append(has, fmt.Sprintf("%s %s in namespace %s%s", r.Verb, name, c.Namespace, by))
-	}
-	return has, nil
+	err = group.Wait()
+	return slices.DeleteFunc(has, func(text string) bool { return text == "" }), err
 }
