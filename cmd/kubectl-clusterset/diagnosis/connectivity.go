@@ -165,10 +165,11 @@ func plan(clusters []*cluster.Cluster, zone string) (sites []*site, targets []st
 
 // create creates the pod, the Services and their ServiceExports.
 func (s *site) create(ctx context.Context, targets []string) error {
-	pod, err := s.podOf(ctx, targets)
+	deployment, err := s.Kube.AppsV1().Deployments(s.Namespace).Get(ctx, setup.ControllerName, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return fmt.Errorf("the image of the controller: %w", err)
 	}
+	pod := s.podOf(&deployment.Spec.Template.Spec, targets)
 	made, err := s.Kube.CoreV1().Pods(s.Namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: cluster.FieldManager})
 	if err != nil {
 		return fmt.Errorf("create a pod in namespace %s: %w", s.Namespace, err)
@@ -197,13 +198,8 @@ func (s *site) create(ctx context.Context, targets []string) error {
 	return nil
 }
 
-// podOf returns a pod that tries the targets, and runs as the Deployment of the controller does.
-func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error) {
-	deployment, err := s.Kube.AppsV1().Deployments(s.Namespace).Get(ctx, setup.ControllerName, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("the image of the controller: %w", err)
-	}
-	spec := deployment.Spec.Template.Spec
+// podOf returns a pod that tries the targets, and runs as a pod of the controller does.
+func (s *site) podOf(spec *corev1.PodSpec, targets []string) *corev1.Pod {
 	container := corev1.Container{
 		Name: "probe", Args: append([]string{"probe", s.ID}, targets...), Command: spec.Containers[0].Command,
 		Image: spec.Containers[0].Image, ImagePullPolicy: spec.Containers[0].ImagePullPolicy,
@@ -223,7 +219,7 @@ func (s *site) podOf(ctx context.Context, targets []string) (*corev1.Pod, error)
 			NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations,
 			ImagePullSecrets: spec.ImagePullSecrets, SecurityContext: spec.SecurityContext,
 		},
-	}, nil
+	}
 }
 
 // delete deletes the pod, and with it what it owns, even if ctx has ended.
