@@ -24,11 +24,8 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32
 	}()
 	url := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.Config)
-	if err != nil {
-		return "", nil, err
-	}
-	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.Config)
-	if err != nil {
+	websocket, failed := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.Config)
+	if err = errors.Join(err, failed); err != nil {
 		return "", nil, err
 	}
 	// As kubectl does: SPDY if the API server does not support WebSockets.

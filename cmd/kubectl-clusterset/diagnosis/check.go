@@ -68,12 +68,11 @@ type Findings []Finding
 
 // Check runs all checks for all clusters.
 func (s *Set) Check() Findings {
-	checks := allChecks
-	if s.Pre {
-		checks = slices.DeleteFunc(slices.Clone(allChecks), func(each Check) bool { return !each.before })
-	}
 	findings := Findings{}
-	for _, check := range checks {
+	for _, check := range allChecks {
+		if s.Pre && !check.before {
+			continue
+		}
 		for _, c := range s.Clusters {
 			finding := Finding{Check: check.Name, About: check.About, Context: c.Context, Result: OK}
 			found := problems{check: check.Name}
