@@ -12,18 +12,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // identify identifies the clusters of the options, and reports whether the cluster with an id is among them. Names of contexts do
-// not count: one may be the id of a lost cluster.
+// not count: one may be the id of a lost cluster. It is an error if id can be no id, so that selectors may have it.
 func (o Options) identify(ctx context.Context, id string) (selected bool, err error) {
 	if err := cluster.Identify(ctx, o.Clusters); err != nil {
 		return false, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
 	}
+	if len(validation.IsValidLabelValue(id)) > 0 {
+		return false, unknown(id)
+	}
 	return slices.ContainsFunc(o.Clusters, func(c *cluster.Cluster) bool { return c.ID == id }), nil
+}
+
+// unknown is the error for an id that no cluster has.
+func unknown(id string) error {
+	return fmt.Errorf("%s: no selected cluster and no member of one has this id; `kubectl clusterset status` lists the ids", id)
 }
 
 // Leave removes the cluster with an id from the clusters of the options, and returns when everything imported from
@@ -36,11 +45,11 @@ func Leave(ctx context.Context, o Options, id string) error {
 		return err
 	}
 	for _, c := range o.Clusters {
-		count, err := memberships(ctx, c, id)
+		waiting, err := remains(ctx, c, id)
 		if err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
-		found = found || count > 0 // even without a Secret, if Leave was interrupted before
+		found = found || waiting != "" // even without a Secret, if Leave was interrupted before
 	}
 	others, options := map[string]bool{id: true}, metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}
 	for _, c := range o.Clusters {
@@ -78,7 +87,7 @@ func Leave(ctx context.Context, o Options, id string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: no selected cluster and no member of one has this id; `kubectl clusterset status` lists the ids", id)
+		return unknown(id)
 	}
 	for _, c := range o.Clusters {
 		delete(others, c.ID)
@@ -100,52 +109,36 @@ func Leave(ctx context.Context, o Options, id string) error {
 	return err
 }
 
-// memberships counts the Leases of the members that a cluster is to lose: the cluster with an id, or all if that is the cluster
-// itself. It is an error if one is a member because of a flag or an inventory, which Leave cannot change.
-func memberships(ctx context.Context, c *cluster.Cluster, id string) (count int, err error) {
-	list, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: cluster.ClusterLabel})
-	if err != nil {
-		return 0, fmt.Errorf("context %s: %w", c.Context, err)
+// remains returns what is still to be deleted in a cluster, or an empty text. It is an error if a flag or an inventory makes a
+// cluster a member, which Leave cannot change.
+func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error) {
+	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
+	if c.ID == id {
+		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
 	}
-	for i := range list.Items {
-		member := list.Items[i].Labels[cluster.ClusterLabel]
-		if c.ID != id && member != id {
-			continue
-		}
-		source, object, _ := strings.Cut(list.Items[i].Annotations[cluster.OriginAnnotation], " ")
+	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
+		metav1.ListOptions{LabelSelector: published + "," + cluster.ManagedSlices})
+	states, failed := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
+	if err = errors.Join(err, failed); err != nil {
+		return "", fmt.Errorf("context %s: %w", c.Context, err)
+	}
+	for i := range states.Items {
+		source, object, _ := strings.Cut(states.Items[i].Annotations[cluster.OriginAnnotation], " ")
 		fix := fmt.Sprintf("delete %s, or exclude it from --members-from %s", object, source)
 		switch source {
 		case "-": // a Secret
-			count++
 			continue
 		case "":
 			fix = "remove its flag --member (value members of the chart)"
 		}
-		return 0, fmt.Errorf("context %s: no Secret makes %s a member: %s first", c.Context, member, fix)
+		return "", fmt.Errorf("context %s: no Secret makes %s a member: %s first", c.Context,
+			states.Items[i].Labels[cluster.ClusterLabel], fix)
 	}
-	return count, nil
-}
-
-// remains returns what is still to be deleted in a cluster, or an empty text.
-func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error) {
-	published := cluster.SourceLabel + "=" + id
-	if c.ID == id {
-		published = cluster.SourceLabel + "!=" + id + "," + cluster.SourceLabel
-	}
-	leases, err := memberships(ctx, c, id)
-	if err != nil {
-		return "", err
-	}
-	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
-		metav1.ListOptions{LabelSelector: published + "," + cluster.ManagedSlices})
-	if err != nil {
-		return "", fmt.Errorf("context %s: %w", c.Context, err)
-	}
-	if len(copies.Items)+leases == 0 {
+	if len(copies.Items)+len(states.Items) == 0 {
 		return "", nil
 	}
 	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", c.ID,
-		len(copies.Items), leases), nil
+		len(copies.Items), len(states.Items)), nil
 }
 
 // Drain makes all clusters demote the endpoints of the cluster with an id, or reverts that. If the cluster is one of
@@ -191,7 +184,7 @@ func Drain(ctx context.Context, o Options, id string, drain bool) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: no selected cluster and no member of one has this id; `kubectl clusterset status` lists the ids", id)
+		return unknown(id)
 	}
 	if o.DryRun {
 		return nil
