@@ -113,38 +113,6 @@ func TestImportMetadata(t *testing.T) {
 		map[string]string{"example.com/mesh": "on"})
 }
 
-// TestTypeChanges: an import with an IP becomes headless. It stays headless until it has an IP again, even if a limit
-// denies the IP.
-func TestTypeChanges(t *testing.T) {
-	plain, none := contribute(newView("east", 1, "80/TCP", "10.1.0.1")), contribute(newView("east", 1, "80/TCP", "10.1.0.1", headless))
-	observed, clusterSetIP := settled(t, newObserved("east"), plain)
-
-	observed, result := settled(t, observed, none)
-	if result.DerivedService != nil || len(result.ServiceImport.Spec.IPs) > 0 {
-		t.Errorf("a headless import has IPs %v and Service %v", result.ServiceImport.Spec.IPs, result.DerivedService)
-	}
-	diff(t, "annotations", result.ServiceImport.Annotations, map[string]string{})
-	diff(t, "families", result.ServiceImport.Spec.IPFamilies, []corev1.IPFamily{"IPv4"})
-	diff(t, "labels of the slice", result.EndpointSlices[0].Labels, map[string]string{
-		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
-		export.LabelHeadless: "", export.LabelKubernetesService: "WEB",
-	})
-	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Status, metav1.ConditionTrue)
-
-	waits := Merge(observed, plain)
-	if waits.ServiceImport.Spec.Type != v1beta1.Headless || waits.DerivedService == nil {
-		t.Errorf("without an IP it is %s, and asks for %v", waits.ServiceImport.Spec.Type, waits.DerivedService)
-	}
-	denied := observed
-	denied.NoIP = "None is left."
-	limited := Merge(denied, plain).ServiceImport
-	diff(t, "type without an IP", limited.Spec.Type, v1beta1.Headless)
-	diff(t, "ready without an IP", conditionOf(t, limited.Status.Conditions, "Ready").Reason, ReasonClusterIPLimit)
-
-	_, result = settled(t, observed, plain)
-	diff(t, "back again", result, clusterSetIP)
-}
-
 // familiesOf reads "46" or the like.
 func familiesOf(text string) (all []corev1.IPFamily) {
 	for _, digit := range text {
