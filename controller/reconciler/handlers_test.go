@@ -137,25 +137,6 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestWithoutTheAPI: nothing is deleted, and the heartbeat stops because published exports may have been withdrawn.
-func TestWithoutTheAPI(t *testing.T) {
-	r, client := newTestReconciler(), fake.NewClientset()
-	r.Applier.Core = client
-	if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
-		t.Fatal(err)
-	}
-	addSlice(t, r, "east", "demo", "web")
-	outcome, err := r.reconcile(t.Context(), types.NamespacedName{Namespace: "demo", Name: "web"})
-	if err != nil || outcome != (apply.Outcome{}) || len(client.Actions()) > 0 {
-		t.Errorf("got %+v, %v, and the requests %v", outcome, err, client.Actions())
-	}
-	for want, r := range map[string]*Reconciler{"ServiceExports": r, "": withAPI(t)} {
-		if late := r.Late(0); late != want {
-			t.Errorf("late is %q, want %q", late, want)
-		}
-	}
-}
-
 // TestFailingServices are reported until they are written. The heartbeat goes on: the controller may only lack a right.
 func TestFailingServices(t *testing.T) {
 	r, web := withServices(t), types.NamespacedName{Namespace: "demo", Name: "web"} // its API server refuses connections

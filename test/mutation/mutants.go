@@ -72,7 +72,7 @@ var reading = []mutant{
 	at("controller/reconciler/input.go", "a slice that cannot be understood takes the last endpoints away",
 		`published, copies[m.Cluster()])`, `published, nil)`),
 	at("controller/reconciler/reconciler.go", "a cluster whose exports are not known looks alive",
-		`return "ServiceExports"`, `return ""`),
+		`return "ServiceExports"`, `return ""`, "TestScenarios/CRDs_are_deleted"),
 	at("controller/controller.go", "a cluster without the MCS API looks alive",
 		`Late: r.Late,`, `Late: r.Gate.Late,`, "TestScenarios/CRDs_are_deleted"),
 	at("controller/reconciler/input.go", "the import goes while a Service is replaced",
