@@ -122,31 +122,3 @@ func TestAbsentAmongOthers(t *testing.T) {
 		`"service":{"type":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
 	diff(t, "with endpoints", read(nil, full), gone)
 }
-
-func TestRoundTrip(t *testing.T) {
-	for name, view := range map[string]*View{
-		"rich":  rich(t),
-		"empty": mustView(t, newExport(), newService("80/TCP")),
-		"no ports": mustView(t, newExport(), newService("", func(s *corev1.Service) { s.Spec.ClusterIP = "None" }),
-			newSlice("a", "", "10.1.0.1")),
-		"one port":  mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")),
-		"absent":    absent(t),
-		"chosen":    chosen(t, "west; region in (us)"),
-		"nobody's":  absent(t, chosenBy("nobody; region in (eu)")),
-		"no target": mustView(t, newExport(), newService("80/TCP"), newSlice("a", "", "10.1.0.1")),
-	} {
-		for demotion, demoted := range map[string][]int{"as it is": nil, "demoted": {0, 2, 3}} {
-			t.Run(name+" "+demotion, func(t *testing.T) {
-				from := Source{Cluster: "east", Reader: inEU}
-				read, found, _ := FromSlices(from, web, publish(view, demoted...), nil)
-				diff(t, "problems", found, []Problem(nil))
-				diff(t, "view", read, abroad(view))
-
-				// The copy of the copy reads the same, whatever its name.
-				again, found, _ := FromSlices(from, web, copied(read, demoted...), nil)
-				diff(t, "problems of copies", found, []Problem(nil))
-				diff(t, "view from copies", again, abroad(view))
-			})
-		}
-	}
-}
