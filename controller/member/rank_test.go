@@ -9,11 +9,7 @@ import (
 
 func TestParseRank(t *testing.T) {
 	for text, want := range map[string]int{
-		"0": 0, "-0": 0, "7": 7, "+7": 7, "-1": -1, "1000": 1000, "-1000": -1000,
-		"": LastRank, "1001": LastRank, "-1001": LastRank, "first": LastRank, "1.5": LastRank,
-		" 1":                    LastRank, //nolint:gocritic // a space is no digit
-		"1O":                    LastRank,
-		"-99999999999999999999": LastRank,
+		"0": 0, "7": 7, "1000": 1000, "-1000": -1000, "": LastRank, "1001": LastRank, "-1001": LastRank, "1O": LastRank,
 	} {
 		rank, err := ParseRank(map[string]string{RankAnnotation: text})
 		if rank != want || (err != nil) != (want == LastRank) {

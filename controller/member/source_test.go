@@ -17,8 +17,8 @@ import (
 // precede objects of an inventory, whatever their age. A member loses its id only to a candidate that is trusted more.
 func TestGather(t *testing.T) {
 	// Secrets and objects of an inventory as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig
-	// is invalid. Flags as "cluster=file". was are the keys of members. Members with ! if the credential is unusable, and
-	// problems as "source: part of the error".
+	// is invalid. Flags as "cluster=file". was are the keys of the members west and north. Members with ! if the credential is
+	// unusable, and problems as "source: part of the error".
 	const inventory = "clusterprofile:fleet"
 	for _, test := range []struct{ flags, secrets, objects, was, members, problems string }{
 		{},
@@ -36,6 +36,7 @@ func TestGather(t *testing.T) {
 		{objects: "a=west b=west+", members: "west", problems: "a: already that of Thing b"},
 		{objects: "a=west b=west+", was: inventory + " Thing a", members: "west", problems: "b: already that of Thing a"},
 		{secrets: "a=west++ b=west", was: " Secret b", members: "west", problems: "a: already that of Secret b"},
+		{secrets: "a=west b=west+", was: " Secret a; Secret b", members: "west", problems: "b: already that of Secret a"}, // b was north
 	} {
 		var static []Static
 		for flag := range strings.FieldsSeq(test.flags) {
@@ -58,11 +59,12 @@ func TestGather(t *testing.T) {
 			object.Kind, object.Source = "Thing", inventory
 			objects = append(objects, object)
 		}
+		west, north, _ := strings.Cut(test.was, ";")
 		for range 2 {
 			slices.Reverse(secrets)
 			slices.Reverse(objects)
 			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), objects,
-				map[string]string{test.was: "west"}, nil)
+				map[string]string{west: "west", north: "north"}, nil)
 			members := slices.Sorted(maps.Keys(sources))
 			for i, cluster := range members {
 				if sources[cluster].unread {
@@ -142,18 +144,5 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		if is, err := parse(file(text), known); err == nil || !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
 			t.Errorf("%s after annotations: %+v, %v", text, is, err)
 		}
-	}
-}
-
-// TestRelabelledObject: an older object that was another member takes over no member by a mistaken label.
-func TestRelabelledObject(t *testing.T) {
-	west, north := secret("a", "west", 0, kubeconfig(aToken, aServer)), secret("b", "north", time.Hour, kubeconfig(`{token: u}`, aServer))
-	secrets := []*corev1.Secret{west, north}
-	set, refresh := (&surroundings{secrets: func() []*corev1.Secret { return secrets }}).idle(t)
-	refresh()
-	before := set.Get("west")
-	secrets = []*corev1.Secret{west, secret("b", "west", time.Hour, kubeconfig(`{token: u}`, aServer))}
-	if refresh(); set.Get("west") != before || before.Candidate().Name != "a" {
-		t.Errorf("west is read by %s", set.Get("west").Candidate())
 	}
 }
