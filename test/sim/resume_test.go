@@ -3,17 +3,11 @@
 package sim_test
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
@@ -90,29 +84,4 @@ func TestResumedWatches(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestWatchesFail: an API server fails each watch of EndpointSlices, and answers other requests. Changes arrive by
-// lists, with backoff.
-func TestWatchesFail(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, west := set.Cluster("east"), set.Cluster("west")
-		west.Export("web!10.65.0.1")
-		sim.Wait(20 * time.Second)
-		before := lists(west, east)
-		fail := apiserver.Refusal(apierrors.NewInternalError(errors.New("simulated")))
-		west.API.SetFault("east", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/endpointslices") && req.URL.Query().Get("watch") != "" {
-				return fail(req, serve)
-			}
-			return serve(req)
-		})
-		west.SetEndpoints("web", "10.65.0.2")
-		sim.Wait(3 * time.Minute)
-		expect(t, east, map[string]string{"web": "west/10.65.0.2 -> 10.65.0.2"})
-		sim.Wait(17 * time.Minute)
-		if got := lists(west, east) - before; got > 100 {
-			t.Errorf("east listed the slices of west %d times in 20 minutes", got)
-		}
-	})
 }

@@ -63,6 +63,10 @@ func nothing(*sim.Cluster) {}
 func silences() []fault {
 	rows := []fault{
 		inWest("its API server is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
+		inWest("its API server is killed, and compacts", (*sim.Cluster).StopAPI, func(west *sim.Cluster) {
+			west.API.Compact()
+			west.StartAPI()
+		}),
 		inWest("its API server is frozen", (*sim.Cluster).FreezeAPI, (*sim.Cluster).StartAPI),
 		inWest("its etcd hangs", func(west *sim.Cluster) { west.API.Freeze() },
 			func(west *sim.Cluster) { west.API.Thaw() }),
@@ -83,11 +87,16 @@ func silences() []fault {
 		onWay("nearly all is lost", func(n *network.Network, reader, west string) { n.Lose(reader, west, 0.99) }),
 	}
 	for _, answer := range apiserver.Answers {
-		if answer.Name != apiserver.EmptyList { // see TestWithdrawn
-			rows = append(rows, inWest(answer.Name,
-				func(west *sim.Cluster) { west.API.SetFault("east", answer.Fault) },
-				func(west *sim.Cluster) { west.API.SetFault("east", nil) }))
+		clients := "" // its own controller and DNS, too, which keeps its last answers
+		switch answer.Name {
+		case apiserver.EmptyList: // see TestWithdrawn
+			continue
+		case "no answer": // which only connections over the network notice
+			clients = "east"
 		}
+		rows = append(rows, inWest(answer.Name,
+			func(west *sim.Cluster) { west.API.SetFault(clients, answer.Fault) },
+			func(west *sim.Cluster) { west.API.SetFault(clients, nil) }))
 	}
 	return rows
 }
