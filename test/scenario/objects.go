@@ -219,8 +219,7 @@ func (o *Objects) service(name string) *corev1.Service {
 
 // clusterScoped are the kinds without a namespace.
 var clusterScoped = map[string]bool{
-	"Node": true, "CustomResourceDefinition": true, "MutatingAdmissionPolicy": true,
-	"MutatingAdmissionPolicyBinding": true, "ClusterProperty": true, "Namespace": true,
+	"Node": true, "CustomResourceDefinition": true, "ClusterProperty": true, "Namespace": true,
 }
 
 // Put creates the objects of a YAML stream, or changes the fields of existing ones to its values.

@@ -5,7 +5,6 @@ package schedule
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -22,9 +21,9 @@ import (
 
 // placedName is a headless service that all clusters export, in every second schedule for some clusters only, with
 // allowed clusters and tiers. Its weights, which clusters are overloaded, and its endpoints change (kind reweigh). No
-// endpoint is ever copied to a cluster for which the exports are not, and no endpoint outside of the allowed clusters
-// is used or answered. At the end, the used endpoints must match tiers, weights and overload. The oracle implements the
-// rules of docs/use/export-services.md, and shares no code with the controller.
+// endpoint is ever copied to a cluster for which the exports are not, no endpoint outside of the allowed clusters is used
+// or answered, and all clusters use endpoints in the same order. Which ones they use is tested by a scenario (SRV answers
+// have an order and weights), and by TestOrder and TestShares of controller/placement.
 const placedName = "placed"
 
 // limits are the settings that all exports of the service have in a schedule.
@@ -57,58 +56,24 @@ func (l limits) admits(reader, source string) bool {
 	return reader == source || slices.Contains(l.inside, source) && slices.Contains(l.chosen, reader)
 }
 
-// tier returns the index of the tier of a cluster.
-func (l limits) tier(cluster string) int {
-	for i, tier := range l.tiers {
-		if slices.Contains(tier, cluster) {
-			return i
-		}
-	}
-	return len(l.tiers)
-}
-
-// weighings are values of the annotation, and their meaning: percent by cluster.
-var weighings = []struct {
-	text string
-	says map[string]int
-}{
-	{"", nil},
-	{"c1=1", map[string]int{"c1": 1}},
-	{"c1=10", map[string]int{"c1": 10}},
-	{"c1=50", map[string]int{"c1": 50}},
-	{"c2=75", map[string]int{"c2": 75}},
-	{"c1=0", map[string]int{"c1": 0}},
-	{"c2=100", map[string]int{"c2": 100}},
-	{"c1=30, c2=20", map[string]int{"c1": 30, "c2": 20}},
-	{"c1=70,c2=30", map[string]int{"c1": 70, "c2": 30}},
-	{"c3=40, c1=0", map[string]int{"c1": 0, "c3": 40}},
-	{"gone=60, c2=60", map[string]int{"c2": 60, "gone": 60}},
-	{"c1=ten", nil},
+// weighings are values of the annotation.
+var weighings = []string{
+	"", "c1=1", "c1=10", "c1=50", "c2=75", "c1=0", "c2=100", "c1=30, c2=20", "c1=70,c2=30", "c3=40, c1=0", "gone=60, c2=60", "c1=ten",
 }
 
 // A placed is the configuration of the service in a cluster.
 type placed struct {
-	weights    int // index in weighings, the same in all clusters
+	weights    string // the same in all clusters
 	overloaded bool
 	endpoints  []oracle.Endpoint
-}
-
-// ready returns the number of ready endpoints.
-func (p placed) ready() (count int) {
-	for _, each := range p.endpoints {
-		if each.Ready {
-			count++
-		}
-	}
-	return count
 }
 
 // reweigh changes the service at random.
 func (c *cluster) reweigh(random *rand.Rand) {
 	switch random.IntN(3) {
 	case 0: // all exports must have the same weights
-		weights := random.IntN(len(weighings))
-		c.r.note("weights %q", weighings[weights].text)
+		weights := weighings[random.IntN(len(weighings))]
+		c.r.note("weights %q", weights)
 		for _, each := range c.r.clusters {
 			each.placed.weights = weights
 			each.writePlaced()
@@ -154,7 +119,7 @@ func (c *cluster) writePlaced() {
 	service := oracle.Service{
 		Name: placedName, Present: true, Exported: true, Headless: true,
 		Ports: []oracle.Port{{Name: "http", Number: 80, Protocol: "TCP"}}, Endpoints: c.placed.endpoints,
-		Annotations: map[string]string{export.AnnotationWeights: weighings[c.placed.weights].text},
+		Annotations: map[string]string{export.AnnotationWeights: c.placed.weights},
 	}
 	limits, annotations := c.r.limits, map[string]string{}
 	if limits.tiers != nil {
@@ -250,97 +215,4 @@ func (c *cluster) askPlaced() {
 			}
 		}
 	}
-}
-
-// weighed asserts that each cluster uses the correct endpoints at the end.
-func (r *run) weighed() {
-	all := map[string]placed{}
-	for _, c := range r.clusters {
-		all[c.Name] = c.placed
-	}
-	r.drain()
-	for _, c := range r.clusters {
-		seen := all
-		if !slices.Contains(r.limits.chosen, c.Name) {
-			seen = map[string]placed{c.Name: all[c.Name]}
-		}
-		got := map[string]int{}
-		c.objects()
-		for _, slice := range c.copies {
-			if used, _ := conditions(slice); len(used) > 0 {
-				got[slice.Labels[v1beta1.LabelSourceCluster]] += len(used)
-			}
-		}
-		if want := inUse(c.Name, r.limits, seen); !maps.Equal(want, got) {
-			r.find("%s: %s uses %v of %s, want %v of %+v, %+v", time.Now().Format(time.TimeOnly), c.Name, got, placedName, want, all,
-				r.limits)
-		}
-	}
-}
-
-// inUse returns the number of endpoints of each cluster that a reader should use.
-func inUse(reader string, limits limits, all map[string]placed) map[string]int {
-	// A lower level is better. Overloaded clusters come last, whatever their tier.
-	best := math.MaxInt
-	level := func(name string) int {
-		level := limits.tier(name)
-		if all[name].overloaded {
-			level += 100
-		}
-		return level
-	}
-	for name, each := range all {
-		if each.ready() > 0 && limits.admits(reader, name) {
-			best = min(best, level(name))
-		}
-	}
-	ready := map[string]int{}
-	for name, each := range all {
-		if each.ready() > 0 && limits.admits(reader, name) && level(name) == best {
-			ready[name] = each.ready()
-		}
-	}
-	return shares(weighings[all[reader].weights].says, ready)
-}
-
-// shares returns how many of the clusters' ready endpoints should be in use with these weights.
-func shares(weights, ready map[string]int) map[string]int {
-	total, present, rest := 0, 0, 0
-	for name, weight := range weights {
-		total += weight
-		if ready[name] > 0 {
-			present += weight
-		}
-	}
-	for name, n := range ready {
-		if _, weighted := weights[name]; !weighted {
-			rest += n
-		}
-	}
-	// exactly returns the exact number of endpoints for a weight.
-	exactly := func(weight int) float64 { return float64(weight*rest) / float64(100-present) }
-	if total >= 100 || rest == 0 {
-		exactly = func(weight int) float64 {
-			least := math.Inf(1)
-			for name, n := range ready {
-				if other := weights[name]; other > 0 {
-					least = min(least, float64(weight*n)/float64(other))
-				}
-			}
-			return least
-		}
-	}
-	used := map[string]int{}
-	for name, n := range ready {
-		switch weight, weighted := weights[name]; {
-		case !weighted && (total < 100 || weights == nil):
-			used[name] = n
-		case weight > 0:
-			used[name] = min(max(int(math.Round(exactly(weight))), 1), n)
-		}
-	}
-	if len(used) == 0 {
-		return ready // no other endpoint is ready
-	}
-	return used
 }

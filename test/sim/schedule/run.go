@@ -25,8 +25,6 @@ const (
 	patience = 8 * time.Minute
 	// often is how often the view of clients is judged, and calm how long nothing may be written at the end.
 	often, calm = time.Second, 90 * time.Second
-	// quick is the time within which a change arrives if there is no fault.
-	quick = 10 * time.Second
 )
 
 // A Result is the outcome of a schedule.
@@ -123,7 +121,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 			r.until(r.pending[0].at)
 		}
 		r.until(time.Now().Add(bound)) // judge changes that must have arrived by now
-		r.settle(s)
+		r.settle()
 	})
 	return result
 }
@@ -262,7 +260,7 @@ func (r *run) hold(ways []way, before map[string]sets.Set[string]) {
 }
 
 // settle checks the state after all faults are healed.
-func (r *run) settle(s Schedule) {
+func (r *run) settle() {
 	r.note("all is whole")
 	for _, c := range r.clusters {
 		for _, service := range c.load.Missing() {
@@ -281,13 +279,6 @@ func (r *run) settle(s Schedule) {
 	r.drain()
 	r.calm = true
 	r.rests("while nothing happens")
-	random := rand.New(rand.NewPCG(s.Seed, 8))
-	r.weighed()
-	for range 3 {
-		r.clusters[random.IntN(len(r.clusters))].reweigh(random)
-		r.until(time.Now().Add(quick))
-		r.weighed()
-	}
 	r.touched = nil
 	// Restarted controllers reconcile everything and must find nothing to write.
 	for _, c := range r.clusters {

@@ -9,8 +9,7 @@
 //   - no healthy endpoint is lost: endpoints of reachable clusters arrive; those of
 //     unreachable clusters stay, but get no traffic if another cluster has the service;
 //   - no cluster gets endpoints that are not for it, or uses or answers any outside of the allowed clusters (placed.go);
-//   - endpoints are used in the same order in all clusters at any moment, and at the end the used endpoints match tiers,
-//     weights and overload (placed.go);
+//   - endpoints are used in the same order in all clusters at any moment (placed.go);
 //   - at the end, all clusters have the correct result of the exports (oracle.Judge.Check);
 //   - in every third schedule, clusters see pods of their own network, and nodes of other networks (networks.go);
 //   - then only Leases are written;
