@@ -88,7 +88,7 @@ func TestWithdrawn(t *testing.T) {
 
 // empty makes west send empty lists of EndpointSlices to east, and ends the watch so that east must list.
 func empty(west *sim.Cluster) {
-	west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
+	west.API.SetFault("east", apiserver.WithoutSlices)
 	sim.Wait(10 * time.Second)
 	west.API.Compact()
 	west.API.Restart()

@@ -152,11 +152,7 @@ var Answers = []struct {
 	{"a list that breaks off", Half(io.ErrUnexpectedEOF)},
 	{"no answer", Hang},
 	{"a closed connection", func(*http.Request, Serve) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
-	{EmptyList, EmptyOf("")},
 }
-
-// EmptyList is the name of an answer that a reader could believe.
-const EmptyList = "an empty list"
 
 // Refusal answers with an error.
 func Refusal(failure *apierrors.StatusError) Fault {
@@ -205,18 +201,16 @@ func Half(end error) Fault {
 	}
 }
 
-// EmptyOf answers that a resource, by its plural name, has no objects; empty means every resource.
-func EmptyOf(resource string) Fault {
-	return func(req *http.Request, serve Serve) (*http.Response, error) {
-		if !strings.HasSuffix(req.URL.Path, "/"+resource) && resource != "" {
-			return serve(req)
-		}
-		empty := req.Clone(req.Context())
-		query := empty.URL.Query()
-		query.Set("labelSelector", "there=is,there=no")
-		empty.URL.RawQuery = query.Encode()
-		return serve(empty)
+// WithoutSlices answers that there are no EndpointSlices, which a reader could believe.
+func WithoutSlices(req *http.Request, serve Serve) (*http.Response, error) {
+	if !strings.HasSuffix(req.URL.Path, "/endpointslices") {
+		return serve(req)
 	}
+	empty := req.Clone(req.Context())
+	query := empty.URL.Query()
+	query.Set("labelSelector", "there=is,there=no")
+	empty.URL.RawQuery = query.Encode()
+	return serve(empty)
 }
 
 // Slow delays each response.

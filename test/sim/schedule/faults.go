@@ -181,7 +181,7 @@ var faults = []fault{
 		ways: fromOther, begin: func(h *happening) func() {
 			h.run.drain()
 			h.other.API.Compact() // to force a list
-			h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
+			h.other.API.SetFault(h.c.Name, apiserver.WithoutSlices)
 			return func() {
 				h.run.drain()
 				h.other.API.Compact() // the next API server does not know the version of the watch
