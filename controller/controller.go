@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
@@ -107,34 +108,21 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if !c.options.LeaderElection {
 		return c.lead(ctx, cluster)
 	}
+	c.readiness.check(func() string {
+		if c.full() {
+			return ""
+		}
+		return notFull
+	})
 	// The election starts before the caches are full: meanwhile, the Lease of a killed leader runs out.
-	full := make(chan struct{})
-	group.Go(func() {
-		if c.wait(ctx) {
-			c.readiness.set("")
-			close(full)
-		}
-	})
-	return c.elect(ctx, func(ctx context.Context) error {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-full:
-			return c.lead(ctx, cluster)
-		}
-	})
+	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster) })
 }
 
 // notFull is the reason why a replica is not ready before its caches are full.
 const notFull = "the caches of the local cluster are not full yet"
 
-// wait returns true once the caches are full and none is known to be behind, or false if the context ends before. After a
-// broken watch, a leader starts only once the objects are listed again. All other caches are as current as those of a
-// running leader.
-func (c *controller) wait(ctx context.Context) bool {
-	c.readiness.set(notFull)
-	return c.own.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
-}
+// full reports whether the caches of the local cluster are full.
+func (c *controller) full() bool { return c.own.HasSynced() && c.api.HasSynced() }
 
 // lead does the work of the leader until the context ends.
 func (c *controller) lead(ctx context.Context, cluster string) error {
@@ -146,8 +134,10 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	defer stopRecorder()
 
 	// The caches of the local cluster come first: the controller must know the existing objects and members before it
-	// deletes anything.
-	if !c.wait(ctx) {
+	// deletes anything. After a broken watch, it starts only once the objects are listed again. All other caches are as current
+	// as those of a running leader.
+	c.readiness.set(notFull)
+	if !cache.WaitForCacheSync(ctx.Done(), c.full, c.gate.Current) {
 		return nil
 	}
 	c.readiness.set("the IP families of the local cluster are not known yet")

@@ -16,7 +16,7 @@ const (
 	patience = 7 * time.Second
 	// longest is how long Wait waits in all while informers fall behind again and again.
 	longest = time.Minute
-	// poll is how often Wait and WaitForAll look.
+	// poll is how often Wait looks.
 	poll = 100 * time.Millisecond
 )
 
@@ -39,13 +39,11 @@ func (g *FreshnessGate) Wait(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) { return !g.holds(), nil })
 }
 
-// WaitForAll returns true once no informer is behind, however long that takes, or false if the context ends before.
-func (g *FreshnessGate) WaitForAll(ctx context.Context) bool {
-	return wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return len(g.behind) == 0, nil
-	}) == nil
+// Current reports whether no informer is behind.
+func (g *FreshnessGate) Current() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.behind) == 0
 }
 
 // holds reports whether Wait waits.

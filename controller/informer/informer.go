@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,7 +68,7 @@ type Informer struct {
 	options   Options
 	reflector *cache.Reflector
 	indexer   cache.Indexer
-	synced    chan struct{}
+	synced    atomic.Bool
 
 	handling sync.Mutex // locked while the handler is called
 	handler  Handler
@@ -88,7 +89,6 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, options.Indexers),
 		handler: func(_, _ metav1.Object) {},
-		synced:  make(chan struct{}),
 	}
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
@@ -150,9 +150,6 @@ func handled(object any) metav1.Object {
 // Indexer returns the cache. Its objects are shared and must not be changed.
 func (i *Informer) Indexer() cache.Indexer { return i.indexer }
 
-// Synced is closed once all objects are in the cache. The handler may still be called for them.
-func (i *Informer) Synced() <-chan struct{} { return i.synced }
-
 // Run fills the cache until the context ends; then the gate no longer waits for this informer. Call Run once.
 func (i *Informer) Run(ctx context.Context) {
 	defer i.gate.set(i, false)
@@ -165,15 +162,8 @@ func (i *Informer) Run(ctx context.Context) {
 	})
 }
 
-// HasSynced reports whether Synced is closed.
-func (i *Informer) HasSynced() bool {
-	select {
-	case <-i.synced:
-		return true
-	default:
-		return false
-	}
-}
+// HasSynced reports whether all objects are in the cache. The handler may still be called for them.
+func (i *Informer) HasSynced() bool { return i.synced.Load() }
 
 // asked notes the result of a request.
 func (i *Informer) asked(ctx context.Context, err error) {

@@ -124,9 +124,6 @@ func newPair(t *testing.T) *pair {
 		p.informers = append(p.informers, i)
 		running.Go(func() { i.Run(contexts[each]) })
 	}
-	for _, each := range p.informers {
-		<-each.Synced()
-	}
 	running.Go(func() { p.act(ctx) })
 	synctest.Wait() // the watches are open
 	return p

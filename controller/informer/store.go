@@ -86,9 +86,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
-	if !s.HasSynced() {
-		close(s.synced)
-	}
+	s.synced.Store(true)
 	for _, each := range changes {
 		s.tell(each[0], each[1])
 	}

@@ -53,10 +53,10 @@ var (
 // the same schema. An older definition keeps fewer fields. It is safe for concurrent use once Open returned. Objects of the
 // caches are shared and must not be changed.
 type API struct {
-	config       *rest.Config
-	httpClient   *http.Client
-	reader       dynamic.Interface
-	inputs, crds *informer.FreshnessGate
+	config     *rest.Config
+	httpClient *http.Client
+	reader     dynamic.Interface
+	gate       *informer.FreshnessGate
 	// definitions are the caches of the definitions, in the order of names.
 	definitions []informer.Of[*unstructured.Unstructured]
 
@@ -69,12 +69,10 @@ type API struct {
 }
 
 // NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API server.
-// inputs is the gate of the caches of ServiceExports and ServiceImports.
-func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, inputs *informer.FreshnessGate) *API {
-	// The definitions have a gate of their own, so that no reconcile waits until they are read again.
-	a := &API{config: config, httpClient: httpClient, reader: reader, inputs: inputs, crds: &informer.FreshnessGate{}}
+func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, gate *informer.FreshnessGate) *API {
+	a := &API{config: config, httpClient: httpClient, reader: reader, gate: gate}
 	for _, name := range names {
-		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](a.crds, reader.Resource(definitions), informer.Options{
+		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](gate, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
 			Narrow: func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -91,19 +89,17 @@ func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(erro
 	for _, each := range a.definitions {
 		group.Go(func() { each.Run(ctx) })
 	}
-	for _, each := range a.definitions {
-		if !synced(ctx, each) {
-			return ctx.Err()
-		}
+	if !cache.WaitForCacheSync(ctx.Done(), a.definitions[0].HasSynced, a.definitions[1].HasSynced) {
+		return ctx.Err()
 	}
 	begun, missing := a.look()
 	version := schema.GroupVersion{Group: v1beta1.GroupName, Version: begun.version}
 	exports := a.reader.Resource(version.WithResource(v1beta1.ServiceExportPluralName))
-	a.Exports = informer.New[*v1beta1.ServiceExport](a.inputs, exports, informer.Options{
+	a.Exports = informer.New[*v1beta1.ServiceExport](a.gate, exports, informer.Options{
 		Resource: "ServiceExports", Example: &unstructured.Unstructured{}, Transform: decodeExport, Exports: true,
 	})
 	imports := a.reader.Resource(version.WithResource(v1beta1.ServiceImportPluralName))
-	a.Imports = informer.New[*v1beta1.ServiceImport](a.inputs, imports, informer.Options{
+	a.Imports = informer.New[*v1beta1.ServiceImport](a.gate, imports, informer.Options{
 		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
 		Indexers: cache.Indexers{byDerivedName: derivedName},
 	})
@@ -147,10 +143,9 @@ func (a *API) Missing() string {
 	return cmp.Or(missing, ErrChanged.Error())
 }
 
-// WaitForSync returns true once the caches are full, or false if the context ends before. If the definitions cannot be read
-// just then, it waits until they were read again.
-func (a *API) WaitForSync(ctx context.Context) bool {
-	return (a.version == "" || synced(ctx, a.Exports, a.Imports)) && a.crds.WaitForAll(ctx)
+// HasSynced reports whether the caches are full.
+func (a *API) HasSynced() bool {
+	return a.version == "" || a.Exports.HasSynced() && a.Imports.HasSynced()
 }
 
 // use makes clients of a version.

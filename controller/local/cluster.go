@@ -38,7 +38,7 @@ const (
 	byClusterIP = "cluster-ip"
 )
 
-// nodesWait is how long WaitForSync waits for Nodes: without them, a restart would revert hints and refusals of addresses.
+// nodesWait is how long HasSynced waits for Nodes: without them, a restart would revert hints and refusals of addresses.
 // Nodes are optional, because the right to list them may be missing.
 const nodesWait = 5 * time.Second
 
@@ -51,7 +51,7 @@ type Cluster struct {
 	Secrets        informer.Of[*corev1.Secret]
 	Nodes          informer.Of[*Node]
 
-	// nodesUntil is until when WaitForSync waits for Nodes.
+	// nodesUntil is until when HasSynced waits for Nodes.
 	nodesUntil time.Time
 	// used has the copies that the last reconcile of each service used.
 	used sync.Map
@@ -122,25 +122,10 @@ func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
 	c.nodesUntil = time.Now().Add(nodesWait)
 }
 
-// WaitForSync returns true once the caches are full, or false if the context ends before. It waits for Nodes until 5 s after
-// Start.
-func (c *Cluster) WaitForSync(ctx context.Context) bool {
-	limited, cancel := context.WithDeadline(ctx, c.nodesUntil)
-	defer cancel()
-	synced(limited, c.Nodes)
-	return synced(ctx, c.Services, c.EndpointSlices, c.Namespaces, c.Secrets)
-}
-
-// synced returns true once caches are full, or false if the context ends before.
-func synced(ctx context.Context, all ...interface{ Synced() <-chan struct{} }) bool {
-	for _, each := range all {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-each.Synced():
-		}
-	}
-	return true
+// HasSynced reports whether the caches are full. From 5 s after Start on, Nodes do not count.
+func (c *Cluster) HasSynced() bool {
+	return c.Services.HasSynced() && c.EndpointSlices.HasSynced() && c.Namespaces.HasSynced() && c.Secrets.HasSynced() &&
+		(c.Nodes.HasSynced() || time.Now().After(c.nodesUntil))
 }
 
 // Namespace returns a namespace, or nil if it does not exist.

@@ -20,6 +20,7 @@ import (
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -69,7 +70,7 @@ func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	r.Applier.API = r.API
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
-	if err := r.API.Open(t.Context(), &running, nil); err != nil || !r.API.WaitForSync(t.Context()) {
+	if err := r.API.Open(t.Context(), &running, nil); err != nil || !cache.WaitForCacheSync(t.Context().Done(), r.API.HasSynced) {
 		t.Fatal(err)
 	}
 	return r

@@ -20,6 +20,7 @@ import (
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -203,7 +204,7 @@ func TestFindingsOfMissingRights(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	running.Go(func() { own.Nodes.Run(ctx) })
-	<-own.Nodes.Synced()
+	cache.WaitForCacheSync(ctx.Done(), own.Nodes.HasSynced)
 	found("")
 	late = "Services"
 	found("heartbeat: The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: " +

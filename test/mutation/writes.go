@@ -57,7 +57,7 @@ var writing = []mutant{
 	at("controller/apply/slices.go", "copies are written without an owner, and stay forever",
 		`waits := !haveImport && cluster`, `waits := !haveImport && known == nil && cluster`),
 	at("controller/controller.go", "a replica whose watch broke leads on what it read before, and vouches for it",
-		`c.gate.WaitForAll(ctx)`, `ctx.Err() == nil`, "TestStandbyThatCannotRead"),
+		`c.full, c.gate.Current`, `c.full`, "TestStandbyThatCannotRead"),
 	at("controller/leader.go", "a replica that lost the Lease goes on writing while another leads",
 		`work, stop := context.WithCancel(leading)`, `work, stop := context.WithCancel(ctx)`),
 	at("controller/leader.go", "a replica that stops takes the Lease from the one that leads",
