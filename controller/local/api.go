@@ -28,7 +28,6 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
@@ -101,7 +100,6 @@ func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(erro
 	imports := a.reader.Resource(version.WithResource(v1beta1.ServiceImportPluralName))
 	a.Imports = informer.New[*v1beta1.ServiceImport](a.gate, imports, informer.Options{
 		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
-		Indexers: cache.Indexers{byDerivedName: derivedName},
 	})
 	if missing != "" {
 		klog.FromContext(ctx).Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", missing)
@@ -235,22 +233,4 @@ func (a *API) ServiceExports(namespace string) *gentype.Client[*v1beta1.ServiceE
 func (a *API) ServiceImports(namespace string) *gentype.Client[*v1beta1.ServiceImport] {
 	return gentype.NewClient(v1beta1.ServiceImportPluralName, a.client, a.codec, namespace,
 		func() *v1beta1.ServiceImport { return &v1beta1.ServiceImport{} })
-}
-
-// byDerivedName is the index of ServiceImports by the name that their derived Services have or would have.
-const byDerivedName = "derived-name"
-
-func derivedName(object any) ([]string, error) {
-	accessed, ok := object.(metav1.Object)
-	if !ok {
-		return nil, nil
-	}
-	service := types.NamespacedName{Namespace: accessed.GetNamespace(), Name: accessed.GetName()}
-	return []string{service.Namespace + "/" + export.DerivedServiceName(service)}, nil
-}
-
-// ImportsDerivedAs lists the cached ServiceImports whose derived Service has that name, or would have it, in no order:
-// several only if names collide.
-func (a *API) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
-	return a.Imports.ByIndex(byDerivedName, derived.String())
 }

@@ -77,22 +77,23 @@ func (r *Reconciler) onExportOrImport(object apply.Change) {
 // derived Service, with or without node ports, needs its name.
 func (r *Reconciler) onService(object apply.Change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	service, managed := export.ServiceOf(object), export.IsManaged(object)
+	service := export.ServiceOf(object)
 	if service.Name != "" { // of this controller, unless another writer removed the managed-by label
 		r.enqueueShown(service, object)
 	}
-	for _, serviceImport := range r.API.ImportsDerivedAs(key) {
-		if serviceImport.Name != service.Name {
-			r.queue.Add(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
-		}
-	}
-	if service.Name != "" && managed {
+	if export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service)) {
 		return
 	}
 	if r.API.Exports.Get(key) != nil {
 		r.queue.Add(key)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
+		for _, each := range r.API.Imports.List() {
+			of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
+			if of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
+				r.queue.Add(of)
+			}
+		}
 		r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
 			return e.Namespace == key.Namespace &&
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
