@@ -14,7 +14,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -47,8 +46,8 @@ type Options struct {
 	Resource string
 	// Example is an object of the type that the client returns.
 	Example runtime.Object
-	// Narrow restricts each request to some objects; nil means all.
-	Narrow func(*metav1.ListOptions)
+	// LabelSelector and FieldSelector restrict each request to some objects; empty means all.
+	LabelSelector, FieldSelector string
 	// Transform returns an object as it is cached; nil removes the managed fields. It must be idempotent.
 	Transform cache.TransformFunc
 	// Exports is set if exports of the local cluster depend on the objects.
@@ -82,9 +81,6 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
-	if options.Narrow == nil {
-		options.Narrow = func(*metav1.ListOptions) {}
-	}
 	i := &Informer{
 		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, options.Indexers),
@@ -93,14 +89,14 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			i.options.Narrow(&options)
+			options.LabelSelector, options.FieldSelector = i.options.LabelSelector, i.options.FieldSelector
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			list, err := client.List(ctx, options)
 			i.asked(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			i.options.Narrow(&options)
+			options.LabelSelector, options.FieldSelector = i.options.LabelSelector, i.options.FieldSelector
 			streamed := options.SendInitialEvents != nil // the watch begins with a list
 			if streamed {
 				options.ResourceVersion = ""
@@ -188,8 +184,6 @@ func (i *Informer) fell(ctx context.Context) {
 }
 
 func stripManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
+	object.(metav1.Object).SetManagedFields(nil)
 	return object, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -101,13 +100,7 @@ func (s store) Resync() error { return nil }
 // from a backup reuses resourceVersions.
 func same(a, b any) bool {
 	if slice, ok := a.(*export.Packed); ok {
-		listed, ok := b.(*export.Packed)
-		return ok && slice.Equal(listed)
+		return slice.Equal(b.(*export.Packed))
 	}
-	one, err := meta.Accessor(a)
-	if err != nil {
-		return false
-	}
-	other, err := meta.Accessor(b)
-	return err == nil && one.GetResourceVersion() == other.GetResourceVersion() && equality.Semantic.DeepEqual(a, b)
+	return handled(a).GetResourceVersion() == handled(b).GetResourceVersion() && equality.Semantic.DeepEqual(a, b)
 }

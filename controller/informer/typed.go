@@ -12,9 +12,8 @@ type Of[T any] struct{ *Informer }
 
 // Get returns an object, or nil if it does not exist.
 func (o Of[T]) Get(key types.NamespacedName) (object T) {
-	if found, exists, err := o.indexer.GetByKey(cache.ObjectName(key).String()); err == nil && exists {
-		object, _ = found.(T)
-	}
+	found, _, _ := o.indexer.GetByKey(cache.ObjectName(key).String()) // an indexer returns no error
+	object, _ = found.(T)
 	return object
 }
 
@@ -23,19 +22,14 @@ func (o Of[T]) List() []T { return typed[T](o.indexer.List()) }
 
 // ByIndex returns the objects with a value in an index, in no order.
 func (o Of[T]) ByIndex(index, value string) []T {
-	objects, err := o.indexer.ByIndex(index, value)
-	if err != nil {
-		return nil // only an unknown index is an error
-	}
+	objects, _ := o.indexer.ByIndex(index, value) // only an unknown index is an error
 	return typed[T](objects)
 }
 
 func typed[T any](objects []any) []T {
-	result := make([]T, 0, len(objects))
-	for _, object := range objects {
-		if one, ok := object.(T); ok {
-			result = append(result, one)
-		}
+	result := make([]T, len(objects))
+	for i, object := range objects {
+		result[i] = object.(T)
 	}
 	return result
 }

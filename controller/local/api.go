@@ -73,9 +73,7 @@ func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interfa
 	for _, name := range names {
 		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](gate, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
-			Narrow: func(options *metav1.ListOptions) {
-				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-			},
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
 		}))
 	}
 	return a

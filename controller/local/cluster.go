@@ -75,7 +75,7 @@ func New(client kubernetes.Interface, gate *informer.FreshnessGate, namespace st
 		}),
 		Secrets: informer.New[*corev1.Secret](gate, core.Secrets(namespace), informer.Options{
 			Resource: "Secrets", Example: &corev1.Secret{},
-			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
+			LabelSelector: member.ClusterLabel,
 		}),
 		Nodes: newNodes(core.Nodes(), addresses),
 	}
