@@ -47,22 +47,18 @@ func newController(options Options) (*controller, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	httpClient, err := rest.HTTPClientFor(config)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("local cluster: %w", err)
-	}
-	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	dynamicClient, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	gate := &informer.FreshnessGate{}
 	c := &controller{
 		own:     local.New(client, gate, options.Namespace, corev1.NodeAddressType(options.NodeAddresses)),
-		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, httpClient, dynamicClient, gate),
+		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, dynamicClient, gate),
 	}
 	for i, text := range options.MembersFrom {
 		source, err := clusterprofile.New(text, options.Namespace, client, dynamicClient)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -52,10 +51,9 @@ var (
 // the same schema. An older definition keeps fewer fields. It is safe for concurrent use once Open returned. Objects of the
 // caches are shared and must not be changed.
 type API struct {
-	config     *rest.Config
-	httpClient *http.Client
-	reader     dynamic.Interface
-	gate       *informer.FreshnessGate
+	config *rest.Config
+	reader dynamic.Interface
+	gate   *informer.FreshnessGate
 	// definitions are the caches of the definitions, in the order of names.
 	definitions []informer.Of[*unstructured.Unstructured]
 
@@ -68,8 +66,8 @@ type API struct {
 }
 
 // NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API server.
-func NewAPI(config *rest.Config, httpClient *http.Client, reader dynamic.Interface, gate *informer.FreshnessGate) *API {
-	a := &API{config: config, httpClient: httpClient, reader: reader, gate: gate}
+func NewAPI(config *rest.Config, reader dynamic.Interface, gate *informer.FreshnessGate) *API {
+	a := &API{config: config, reader: reader, gate: gate}
 	for _, name := range names {
 		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](gate, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
@@ -156,7 +154,7 @@ func (a *API) use(version schema.GroupVersion) (err error) {
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = ""
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	if a.client, err = rest.RESTClientForConfigAndClient(config, a.httpClient); err != nil {
+	if a.client, err = rest.RESTClientFor(config); err != nil {
 		return fmt.Errorf("client of %s: %w", version, err)
 	}
 	a.version, a.codec = version.Version, runtime.NewParameterCodec(scheme)

@@ -47,7 +47,7 @@ func newTestReconciler() *Reconciler {
 		Members: member.New(member.Config{
 			Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
 		}),
-		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
+		API: local.NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 		Observe: func(time.Duration, error) {},
 	})
 }
@@ -66,7 +66,7 @@ func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 		}})
 	}
 	r := newTestReconciler()
-	r.API = local.NewAPI(&rest.Config{}, nil, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
+	r.API = local.NewAPI(&rest.Config{}, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
 	r.Applier.API = r.API
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)

@@ -180,7 +180,7 @@ func TestFindingsOfMissingRights(t *testing.T) {
 		Reconciler: reconciler.New(reconciler.Config{
 			Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now,
 			Members: member.New(member.Config{Cluster: "east", Local: own, Tracker: tracker, Clock: now}),
-			API:     local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
+			API:     local.NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
 		}),
 		Heartbeat: heartbeat.New(heartbeat.Config{
 			Clock: now, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return late },
