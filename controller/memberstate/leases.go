@@ -232,8 +232,6 @@ func (m *Member) memory() memory {
 			is[each[0]] = each[1]
 		}
 	}
-	if m.source != nil {
-		noteOrigin(is, m.source.Candidate())
-	}
+	noteOrigin(is, m.source.Candidate())
 	return is
 }

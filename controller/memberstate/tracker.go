@@ -178,10 +178,7 @@ func (t *Tracker) Untrack(cluster string) {
 // LeaseRead implements member.Tracker.
 func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bool) {
 	cluster := from.Cluster()
-	t.update(cluster, func(now time.Time, m *Member) {
-		if m.source != from {
-			return
-		}
+	t.update(cluster, from, func(now time.Time, m *Member) {
 		if renewed {
 			m.Arrivals = m.Arrivals.Received(now, is.KubeSystemUID, t.limits)
 			if m.answered.IsZero() {
@@ -215,10 +212,7 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 
 // Listed implements member.Tracker.
 func (t *Tracker) Listed(from *member.Member, uid string, services []types.NamespacedName, show func()) (lacks bool) {
-	t.update(from.Cluster(), func(now time.Time, m *Member) {
-		if m.source != from {
-			return
-		}
+	t.update(from.Cluster(), from, func(now time.Time, m *Member) {
 		show()
 		before, lacking := t.compare(m.Cluster, services)
 		m.ListedUID, m.Shrunk, lacks = uid, time.Time{}, lacking > 0
@@ -238,7 +232,7 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 
 // Probed records the result of a probe of a member: see liveness.Member.
 func (t *Tracker) Probed(cluster string, probe liveness.Probe) {
-	t.update(cluster, func(_ time.Time, m *Member) { m.Probed(probe, t.limits) })
+	t.update(cluster, nil, func(_ time.Time, m *Member) { m.Probed(probe, t.limits) })
 }
 
 // offer updates the probe targets to probe from the last heartbeat of a member. The caller holds the lock.
@@ -270,10 +264,11 @@ func (t *Tracker) compare(cluster string, services []types.NamespacedName) (befo
 	return before, len(known)
 }
 
-// update changes the facts of a member and judges it. It does nothing for a cluster that is no member.
-func (t *Tracker) update(cluster string, change func(now time.Time, m *Member)) {
+// update changes the facts of a member and judges it. It does nothing for a cluster that is no member, nor for facts from a
+// former connection; from may be nil.
+func (t *Tracker) update(cluster string, from *member.Member, change func(now time.Time, m *Member)) {
 	t.change(func(now time.Time) {
-		if m := t.members[cluster]; m != nil {
+		if m := t.members[cluster]; m != nil && (from == nil || from == m.source) {
 			change(now, m)
 			t.put(now, m)
 		}

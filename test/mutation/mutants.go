@@ -56,7 +56,7 @@ var reading = []mutant{
 	defer t.mu.Unlock()
 `),
 	at("controller/memberstate/tracker.go", "a list that lost the exports is used before it is judged",
-		`t.update(from.Cluster(), func(`, "show()\n\tt.update(from.Cluster(), func("),
+		`t.update(from.Cluster(), from, func(`, "show()\n\tt.update(from.Cluster(), from, func("),
 	at("controller/reconciler/input.go", "losing contact with a cluster removes its endpoints",
 		`verdict.State == liveness.Gone`, `verdict.State != liveness.Fresh`, "TestScenarios/a_member_is_silent"),
 	at("controller/reconciler/input.go", "traffic stays with a cluster that fell silent",
