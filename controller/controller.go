@@ -102,7 +102,7 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if err := c.api.Open(ctx, group, end); err != nil {
 		return err
 	}
-	if err := heartbeat.CheckID(ctx, c.client, c.options.Namespace, cluster); err != nil {
+	if _, err := heartbeat.Last(ctx, c.client, c.options.Namespace, cluster); err != nil {
 		return err
 	}
 	if !c.options.LeaderElection {
@@ -159,7 +159,15 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 		return err
 	}
 	c.readiness.set("the ClusterProperties of the local cluster are not known yet")
-	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
+	last, err := heartbeat.Last(ctx, c.client, c.options.Namespace, cluster)
+	if err != nil {
+		return err
+	}
+	published := ""
+	if last.Annotations[member.HeartbeatUIDAnnotation] == uid {
+		published = last.Annotations[scope.PropertiesAnnotation]
+	}
+	if err := r.Properties.Begin(ctx, published); err != nil {
 		return nil // the context has ended
 	}
 	r.Attach()

@@ -105,11 +105,14 @@ const (
 	EventHeartbeatResumed = "HeartbeatResumed"
 )
 
-// CheckID returns an error if the last heartbeat has another cluster id: the other members would take the deletion of the
-// slices of the former id for a withdrawal of all exports. It retries until the API server answers or the context ends.
-func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluster string) error {
-	return wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (bool, error) {
-		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+// Last returns the last heartbeat of the cluster, empty if there is none or if it may not be read. It is an error if it has
+// another cluster id: the other members would take the deletion of the slices of the former id for a withdrawal of all exports.
+// Last retries until the API server answers or the context ends.
+func Last(ctx context.Context, client kubernetes.Interface, namespace, cluster string) (lease *coordinationv1.Lease, err error) {
+	err = wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (_ bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
+		defer cancel()
+		lease, err = client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		if before := ptr.Deref(lease.Spec.HolderIdentity, ""); err == nil && before != "" && before != cluster {
 			return false, fmt.Errorf("the cluster id is %s, and was %s before, by the Lease %s/%s: correct the id, or change it as in "+
 				"docs/operate/members.md, so that the other clusters do not lose all exports of this one", cluster, before,
@@ -118,6 +121,7 @@ func CheckID(ctx context.Context, client kubernetes.Interface, namespace, cluste
 		// If the right to read the Lease is missing, the renewal reports the error.
 		return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), nil
 	})
+	return lease, err
 }
 
 // Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of the reason. It calls apply.Probe

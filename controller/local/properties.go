@@ -14,12 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -61,31 +59,18 @@ func (p *Properties) Text() string {
 	return ""
 }
 
-// Begin lists the properties for a new leader. If that fails, the properties in the heartbeat of this cluster count, so that
-// the leader never publishes older ones than the previous leader. It returns once the network is known, or if the right to list
-// is missing, and fails only if the context ends.
-func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
+// Begin lists the properties for a new leader. If that fails, those that the previous leader published count; empty means
+// unknown. It returns once the network is known, or if the right to list is missing, and fails only if the context ends.
+func (p *Properties) Begin(ctx context.Context, published string) error {
 	return await(ctx, "the ClusterProperties of this cluster", func(ctx context.Context) (bool, error) {
 		limited, cancel := context.WithTimeout(ctx, beginPatience)
 		defer cancel()
-		failed := p.read(limited)
-		if failed == nil {
+		err := p.read(limited)
+		known := err == nil || published != "" && p.set(published) == nil
+		if known || p.network != "" || apierrors.IsForbidden(err) {
 			return true, nil
 		}
-		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return false, err // The API server is unavailable. Without the Lease, imports could be withdrawn.
-		}
-		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == cluster && lease.Annotations[member.HeartbeatUIDAnnotation] == uid {
-			published := lease.Annotations[scope.PropertiesAnnotation]
-			if published != "" && p.set(published) == nil {
-				return true, nil
-			}
-		}
-		if p.network != "" || apierrors.IsForbidden(failed) {
-			return true, nil
-		}
-		return false, failed
+		return false, err
 	})
 }
 

@@ -15,22 +15,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -100,37 +95,29 @@ func TestProperties(t *testing.T) {
 		running.Wait()
 
 		// A leader begins.
-		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
-				scope.PropertiesAnnotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",
-			}},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To("east"), RenewTime: ptr.To(metav1.NewMicroTime(time.Now())),
-			},
-		}
 		for name, test := range map[string]struct {
-			answer, cluster, uid string
-			want                 string // - if Begin waits
+			answer, published string
+			want              string // - if Begin waits
 		}{
-			"a list":                            {"us", "east", "uid", `{"region":"us"}`},
-			"as the heartbeat has them":         {unavailable, "east", "uid", `{"region":"eu"}`},
-			"without the right":                 {forbidden, "east", "uid", `{"region":"eu"}`},
-			"no properties":                     {"", "east", "uid", "{}"},
-			"the heartbeat of another id":       {unavailable, "west", "uid", "-"},
-			"the heartbeat of another cluster":  {unavailable, "east", "other", "-"},
-			"of another one, without the right": {forbidden, "east", "other", ""},
+			"a list":                            {"us", `{"region":"eu"}`, `{"region":"us"}`},
+			"as the heartbeat has them":         {unavailable, `{"region":"eu"}`, `{"region":"eu"}`},
+			"without the right":                 {forbidden, `{"region":"eu"}`, `{"region":"eu"}`},
+			"no properties":                     {"", `{"region":"eu"}`, "{}"},
+			"no heartbeat of this cluster":      {unavailable, "", "-"},
+			"an invalid heartbeat":              {unavailable, "null", "-"},
+			"without a heartbeat and the right": {forbidden, "", ""},
 		} {
 			p := NewProperties(client, clock.RealClock{}, "")
 			answer.Store(test.answer)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			err := p.Begin(ctx, fake.NewClientset(lease), "system", test.cluster, test.uid)
+			err := p.Begin(ctx, test.published)
 			if got := p.Text(); (err != nil) != (test.want == "-") || got != strings.Trim(test.want, "-") {
 				t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
 			}
 			if err != nil { // the flag names the network
 				p = NewProperties(client, clock.RealClock{}, "islands")
-				if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", test.cluster, test.uid); err != nil || p.Network() != "islands" {
+				if err := p.Begin(t.Context(), test.published); err != nil || p.Network() != "islands" {
 					t.Errorf("%s, with a flag: %v, network %q", name, err, p.Network())
 				}
 			}
