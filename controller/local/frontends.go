@@ -95,7 +95,9 @@ func (f *Frontends) Run(ctx context.Context, used func() []string, changed func(
 		names := slices.Compact(slices.Sorted(slices.Values(used())))
 		if now := f.Clock.Now(); slices.Contains(names, "") && now.Sub(listed) > gatewaysEvery-leastTTL/2 {
 			listed = now
-			all, err := f.List(ctx)
+			limited, cancel := context.WithTimeout(ctx, gatewaysEvery) // the answer may be lost
+			all, err := f.List(limited)
+			cancel()
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "Cannot list Gateways and their routes; the last known ones stay")
 			} else if before := f.gateways.Swap(&all); before == nil || !reflect.DeepEqual(*before, all) {

@@ -90,7 +90,8 @@ metadata: {namespace: shop, name: db}
 spec: {rules: [{backendRefs: [{name: db, port: 53}]}]}
 status: {parents: [{parentRef: {name: shared, namespace: edge, port: 53}, conditions: [{type: Accepted, status: "True"}]}]}`
 
-// TestGateways: Gateways are unknown until they were listed with their routes, and known Gateways stay if a list fails.
+// TestGateways: Gateways are unknown until they were listed with their routes, and known Gateways stay if a list fails. They are
+// listed again, although the answer to a list never came.
 func TestGateways(t *testing.T) {
 	shared := []string{"203.0.113.7", "lb.example.org"}
 	want := map[types.NamespacedName][]export.Frontend{
@@ -109,7 +110,14 @@ func TestGateways(t *testing.T) {
 		client.PrependReactor("list", "udproutes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return !available.Load(), nil, errors.New("unavailable")
 		})
-		f := &Frontends{List: ListGateways(client), Clock: clock.RealClock{}}
+		lists := 0
+		f := &Frontends{Clock: clock.RealClock{}, List: func(ctx context.Context) (map[types.NamespacedName][]export.Frontend, error) {
+			if lists++; lists == 1 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return ListGateways(client)(ctx)
+		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go f.Run(ctx, func() []string { return []string{""} }, func() { changes.Add(1) })
 		for i, row := range []struct{ available, known bool }{{false, false}, {true, true}, {false, true}, {true, true}} {
