@@ -95,11 +95,9 @@ func serve(
 }
 
 func answer(w http.ResponseWriter, problem string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if problem == "" {
-		_, _ = w.Write([]byte("ok\n")) // fails only if the client has disconnected
+	if problem != "" {
+		http.Error(w, problem, http.StatusServiceUnavailable)
 		return
 	}
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write([]byte(problem + "\n"))
+	_, _ = w.Write([]byte("ok\n")) // fails only if the client has disconnected
 }

@@ -60,14 +60,12 @@ func newController(options Options) (*controller, error) {
 		own:     local.New(client, gate, options.Namespace, corev1.NodeAddressType(options.NodeAddresses)),
 		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, dynamicClient, gate),
 	}
-	for i, text := range options.MembersFrom {
+	for _, text := range slices.Compact(slices.Sorted(slices.Values(options.MembersFrom))) {
 		source, err := clusterprofile.New(text, options.Namespace, client, dynamicClient)
 		if err != nil {
 			return nil, fmt.Errorf("--members-from: %w", err)
 		}
-		if !slices.Contains(options.MembersFrom[:i], text) {
-			c.sources = append(c.sources, source)
-		}
+		c.sources = append(c.sources, source)
 	}
 	if c.accepts, err = scope.ParsePatterns(strings.Join(options.Accept, ",")); err != nil {
 		return nil, fmt.Errorf("--accept: %w", err)

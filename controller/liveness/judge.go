@@ -2,7 +2,10 @@
 
 package liveness
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A State of a member. The order is from best to worst.
 type State int
@@ -17,18 +20,13 @@ const (
 	Gone
 )
 
+var states = []string{"fresh", "stale", "gone"}
+
 // String returns the state in lower case.
-func (s State) String() string { return [...]string{"fresh", "stale", "gone"}[s] }
+func (s State) String() string { return states[s] }
 
 // ParseState is the inverse of String. An unknown word is Fresh, which demotes nothing.
-func ParseState(text string) State {
-	for _, state := range []State{Stale, Gone} {
-		if text == state.String() {
-			return state
-		}
-	}
-	return Fresh
-}
+func ParseState(text string) State { return State(max(0, slices.Index(states, text))) }
 
 // A Reason is why a member is in its state, in the form of a Condition's reason.
 type Reason string
