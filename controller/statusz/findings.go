@@ -100,14 +100,14 @@ func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), 
 
 // refused adds the problem of a credential.
 func (l *Leader) refused(found *state.Findings, problem member.Problem) {
-	candidate, name := problem.Candidate, problem.Candidate.Name
+	candidate := problem.Candidate
 	remove := l.change(candidate, "delete", "")
 	fix := l.join(candidate, candidate.Cluster, "")
 	var wrong *member.AnnotationError
 	switch m := l.Members.Get(candidate.Cluster); {
 	case candidate.Cluster == l.Cluster:
 		fix = remove
-	case m != nil && m.Candidate().Name != name:
+	case m != nil && m.Candidate().String() != candidate.String():
 		found.Warn("credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
 		return
 	case m == nil:

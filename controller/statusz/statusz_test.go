@@ -154,6 +154,39 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	}
 }
 
+type noHandler struct{}
+
+func (noHandler) ServiceChanged(types.NamespacedName) {}
+func (noHandler) MemberChanged(string)                {}
+
+// TestACredentialThatIsNotUsed: a ClusterProfile with the name of the Secret that makes its cluster a member is another credential.
+func TestACredentialThatIsNotUsed(t *testing.T) {
+	own := local.New(fake.NewClientset(), &informer.FreshnessGate{}, "mcs", "")
+	if err := own.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "mcs", Name: "west", Labels: map[string]string{member.ClusterLabel: "west"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	tracker := memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, own.ServicesFrom,
+		&memberstate.Reporter{Recorder: &record.FakeRecorder{}})
+	tracker.Handle(func(string) {})
+	members := member.New(member.Config{
+		Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
+	})
+	members.Handle(noHandler{})
+	members.Join(t.Context(), nil)
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Members: members}}}
+	for kind, want := range map[string]string{"Secret": "credential-usable", "ClusterProfile": "credential-single"} {
+		var found state.Findings
+		leader.refused(&found, member.Problem{
+			Candidate: &member.Candidate{Cluster: "west", Kind: kind, Name: "mcs/west", Object: &corev1.Secret{}}, Err: errors.New("no"),
+		})
+		if found[0].Name != want {
+			t.Errorf("%s: found %v", kind, found)
+		}
+	}
+}
+
 // TestFindingOfFailingServices: one finding has the error of one service, because all probably fail for the same reason.
 func TestFindingOfFailingServices(t *testing.T) {
 	services := map[types.NamespacedName]error{}
