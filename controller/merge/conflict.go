@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -26,63 +27,50 @@ type Property struct {
 	Text func(*export.Spec) string
 	// Dissent has the exports with another value, in their precedence.
 	Dissent []*export.View
-	// differs reports whether a spec disagrees with the decision.
-	differs func(Decision, *export.Spec) bool
 }
 
 var properties = []Property{
 	of("type", v1beta1.ServiceExportReasonTypeConflict,
-		func(s *export.Spec) v1beta1.ServiceImportType { return s.Type }),
+		func(s *export.Spec) string { return string(s.Type) }),
 	of("sessionAffinity", v1beta1.ServiceExportReasonSessionAffinityConflict,
-		func(s *export.Spec) corev1.ServiceAffinity { return s.SessionAffinity }),
+		func(s *export.Spec) string { return string(s.SessionAffinity) }),
 	of("sessionAffinityConfig", v1beta1.ServiceExportReasonSessionAffinityConfigConflict,
 		func(s *export.Spec) string { return affinityText(s.SessionAffinityConfig) }),
 	of("internalTrafficPolicy", v1beta1.ServiceExportReasonInternalTrafficPolicyConflict,
-		func(s *export.Spec) corev1.ServiceInternalTrafficPolicy { return s.InternalTrafficPolicy }),
+		func(s *export.Spec) string { return string(s.InternalTrafficPolicy) }),
 	of("trafficDistribution", v1beta1.ServiceExportReasonTrafficDistributionConflict,
 		func(s *export.Spec) string { return s.TrafficDistribution }),
-	ofMap("exportedLabels", v1beta1.ServiceExportReasonLabelsConflict,
-		func(s *export.Spec) map[string]string { return s.Labels }),
-	ofMap("exportedAnnotations", v1beta1.ServiceExportReasonAnnotationsConflict,
-		func(s *export.Spec) map[string]string { return s.Annotations }),
-	{
-		Field: "ports", Reason: v1beta1.ServiceExportReasonPortConflict,
-		Text: func(s *export.Spec) string { return portsText(s.Ports) },
-		differs: func(d Decision, s *export.Spec) bool {
-			return len(s.Ports) != len(d.spec.Ports) || // they are unique
-				slices.ContainsFunc(s.Ports, func(port export.Port) bool { return !slices.Contains(d.spec.Ports, port) })
-		},
-	},
-	{
-		Field: "ipFamilies", Reason: v1beta1.ServiceExportReasonIPFamilyConflict,
-		Text:    func(s *export.Spec) string { return familiesText(s.IPFamilies) },
-		differs: func(d Decision, s *export.Spec) bool { return outOfReach(d.spec.Type, s.IPFamilies, d.families) },
-	},
+	of("exportedLabels", v1beta1.ServiceExportReasonLabelsConflict,
+		func(s *export.Spec) string { return mapText(s.Labels) }),
+	of("exportedAnnotations", v1beta1.ServiceExportReasonAnnotationsConflict,
+		func(s *export.Spec) string { return mapText(s.Annotations) }),
+	of("ports", v1beta1.ServiceExportReasonPortConflict,
+		func(s *export.Spec) string { return portsText(s.Ports) }),
+	of("ipFamilies", v1beta1.ServiceExportReasonIPFamilyConflict,
+		func(s *export.Spec) string { return familiesText(s.IPFamilies) }),
 }
 
-func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) Property {
-	return Property{
-		Field: field, Reason: reason, Text: func(s *export.Spec) string { return string(value(s)) },
-		differs: func(d Decision, s *export.Spec) bool { return value(s) != value(d.spec) },
-	}
-}
-
-func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
-	value func(*export.Spec) map[string]string,
-) Property {
-	return Property{
-		Field: field, Reason: reason, Text: func(s *export.Spec) string { return mapText(value(s)) },
-		differs: func(d Decision, s *export.Spec) bool { return !maps.Equal(value(s), value(d.spec)) },
-	}
+func of(field string, reason v1beta1.ServiceExportConditionReason, text func(*export.Spec) string) Property {
+	return Property{Field: field, Reason: reason, Text: text}
 }
 
 // compare returns all properties of the decision. They depend only on the specs of the views and the precedence.
 func compare(views []*export.View, agreed Decision) []Property {
 	all := slices.Clone(properties)
 	for i := range all {
+		p, used := &all[i], all[i].Text(agreed.spec)
 		for _, view := range views {
-			if all[i].differs(agreed, view.Spec) {
-				all[i].Dissent = append(all[i].Dissent, view)
+			var differs bool
+			switch p.Reason {
+			case v1beta1.ServiceExportReasonIPFamilyConflict:
+				differs = outOfReach(agreed.spec.Type, view.Spec.IPFamilies, agreed.families)
+			case v1beta1.ServiceExportReasonAnnotationsConflict: // different annotations may have the same text
+				differs = !maps.Equal(view.Spec.Annotations, agreed.spec.Annotations)
+			default:
+				differs = p.Text(view.Spec) != used
+			}
+			if differs {
+				p.Dissent = append(p.Dissent, view)
 			}
 		}
 	}
@@ -127,10 +115,8 @@ func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 // in has, which is a conflict (KEP-1645, "IP Families"). A VIP reaches backends that have every family used. A headless
 // name has one record for each address of a backend, so backends must have the same families.
 func outOfReach(kind v1beta1.ServiceImportType, has, used []corev1.IPFamily) bool {
-	lacks := func(a, b []corev1.IPFamily) bool {
-		return slices.ContainsFunc(b, func(family corev1.IPFamily) bool { return !slices.Contains(a, family) })
-	}
-	return lacks(has, used) || (kind == v1beta1.Headless && lacks(used, has))
+	backends, clients := sets.New(has...), sets.New(used...)
+	return !backends.IsSuperset(clients) || kind == v1beta1.Headless && !clients.IsSuperset(backends)
 }
 
 func portsText(ports []export.Port) string {

@@ -111,7 +111,7 @@ var deciding = []mutant{
 	at("controller/merge/demote.go", "the last endpoints of a headless service without ports are demoted",
 		`v1beta1.Headless && !c.before(of`, `v1beta1.Headless && of == 0 && !c.before(of`),
 	at("controller/merge/conflict.go", "a conflict of the families of a headless service is not reported",
-		`(kind == v1beta1.Headless && lacks(used, has))`, `(kind == "" && lacks(used, has))`),
+		`kind == v1beta1.Headless && !clients`, `kind == "" && !clients`),
 	at("controller/export/slices.go", "endpoints are there twice while a second slice with their name cannot be read",
 		`= !r.names[name]`, `= true`),
 	at("controller/apply/slices.go", "old slices are deleted although the new ones could not be written",
