@@ -60,7 +60,7 @@ type someOrder struct {
 	hinted bool
 }
 
-func (o someOrder) Level(from Contribution, _ *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level) {
+func (o someOrder) Level(from Contribution, endpoint *discoveryv1.Endpoint) (use, cover Level) {
 	place := (len(from.View.Cluster) + o.shift) % 5
 	if place == 4 {
 		return Unused, Unused

@@ -31,7 +31,7 @@ func coverage(contributions []Contribution, placement Placement) covers {
 			lowest := Unused
 			for j := range slice.Endpoints {
 				if endpoint := &slice.Endpoints[j]; export.IsReady(endpoint) {
-					_, cover := placement.Level(contribution, slice, endpoint)
+					_, cover := placement.Level(contribution, endpoint)
 					lowest = min(lowest, cover)
 				}
 			}
@@ -75,7 +75,7 @@ func (c covers) place(agreed Decision, from Contribution, slice *export.Slice) (
 	last, covered, changed := Level(0), false, false // level 0 is never covered
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
-		level, _ := agreed.Placement.Level(from, slice, endpoint)
+		level, _ := agreed.Placement.Level(from, endpoint)
 		if level != last {
 			last, covered = level, level != Unused && c.all(level, agreed, slice)
 		}

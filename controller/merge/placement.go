@@ -21,9 +21,9 @@ const Unused Level = math.MaxInt
 
 // A Placement decides in which order the endpoints of one import are used, and marks the merged slices accordingly.
 type Placement interface {
-	// Level returns the level use at which an endpoint of a slice of the contribution is used, and the level cover as
-	// which it counts for the demotion of others. Either both are Unused or none is.
-	Level(from Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint) (use, cover Level)
+	// Level returns the level use at which an endpoint of the contribution is used, and the level cover as which it counts
+	// for the demotion of others. Either both are Unused or none is.
+	Level(from Contribution, endpoint *discoveryv1.Endpoint) (use, cover Level)
 	// Decorate completes the object of a slice. demoted are the indices of ready endpoints that are not ready in the
 	// object. The endpoints of the object may be shared, and must be replaced as a whole.
 	Decorate(object *discoveryv1.EndpointSlice, from Contribution, slice *export.Slice, demoted []int)
@@ -43,7 +43,7 @@ type Placing func(imported *v1beta1.ServiceImport, contributions []Contribution)
 // demotedLast places the endpoints of demoted contributions after all others.
 type demotedLast struct{}
 
-func (demotedLast) Level(from Contribution, _ *export.Slice, _ *discoveryv1.Endpoint) (use, cover Level) {
+func (demotedLast) Level(from Contribution, _ *discoveryv1.Endpoint) (use, cover Level) {
 	if from.Demote {
 		return 1, 1
 	}

@@ -104,7 +104,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 
 // unused reports whether none of the endpoints of a cluster is used.
 func unused(decision Decision, source *member) bool {
-	level, _ := decision.Placement.Level(Contribution{View: source.sees}, nil, &discoveryv1.Endpoint{Addresses: []string{""}})
+	level, _ := decision.Placement.Level(Contribution{View: source.sees}, &discoveryv1.Endpoint{Addresses: []string{""}})
 	return level == Unused
 }
 

@@ -58,6 +58,8 @@ type placement struct {
 	places map[string]place // by cluster
 	// weighings has the weighing of each address family, if the import has weights and endpoints are ready.
 	weighings map[discoveryv1.AddressType]weighing
+	// surplus are the ready endpoints that weights leave out.
+	surplus map[endpointKey]bool
 }
 
 // A place is the place of a cluster in the order. All its endpoints have it, except those that a weight leaves out.
@@ -73,7 +75,7 @@ type place struct {
 func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
 	p := &placement{
 		Here: h, imported: imported, headless: imported.Spec.Type == v1beta1.Headless, places: map[string]place{},
-		weighings: map[discoveryv1.AddressType]weighing{},
+		weighings: map[discoveryv1.AddressType]weighing{}, surplus: map[endpointKey]bool{},
 	}
 	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
 	p.tiers, p.tiersErr = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
@@ -120,13 +122,12 @@ func (p *placement) place(cluster scope.Cluster, contribution merge.Contribution
 }
 
 // Level implements merge.Placement.
-func (p *placement) Level(from merge.Contribution, slice *export.Slice, endpoint *discoveryv1.Endpoint,
-) (use, cover merge.Level) {
+func (p *placement) Level(from merge.Contribution, endpoint *discoveryv1.Endpoint) (use, cover merge.Level) {
 	place := p.places[from.View.Cluster]
 	switch {
 	case place.outside:
 		return merge.Unused, merge.Unused
-	case p.leavesOut(from.View.Cluster, slice.AddressType, endpoint):
+	case p.surplus[endpointKey{from.View.Cluster, endpoint.Addresses[0]}]:
 		return place.use | surplus, place.cover | surplus
 	}
 	return place.use, place.cover

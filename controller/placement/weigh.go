@@ -16,15 +16,16 @@ import (
 type weighing struct {
 	// ready and used count the endpoints by cluster, at the best level that has ready endpoints.
 	ready, used map[string]int
-	// positions has the sorted positions of each cluster's ready endpoints: the first ones are used.
-	positions map[string][]position
 	// each has the weight of the SRV record of one endpoint by cluster, 0 for clusters that are left out.
 	each map[string]int
 }
 
+// An endpointKey identifies an endpoint of an import.
+type endpointKey struct{ cluster, address string }
+
 // weigh decides which endpoints of an address family the weights of the import leave out.
 func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
-	w := weighing{positions: map[string][]position{}, each: map[string]int{}}
+	w, positions := weighing{each: map[string]int{}}, map[string][]position{}
 	levels := map[merge.Level]map[string]int{} // how many endpoints are ready, by cluster
 	for _, contribution := range contributions {
 		cluster := contribution.View.Cluster
@@ -39,13 +40,18 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 		if levels[place.use] == nil {
 			levels[place.use] = map[string]int{}
 		}
-		w.positions[cluster], levels[place.use][cluster] = ready, len(ready)
+		positions[cluster], levels[place.use][cluster] = ready, len(ready)
 	}
 	if len(levels) == 0 {
 		return
 	}
 	w.ready = levels[slices.Min(slices.Collect(maps.Keys(levels)))]
 	w.used = p.weights.Used(w.ready)
+	for cluster := range w.ready {
+		for _, each := range positions[cluster][w.used[cluster]:] {
+			p.surplus[endpointKey{cluster, each.address}] = true
+		}
+	}
 	for _, ready := range levels {
 		maps.Copy(w.each, p.weights.each(ready))
 	}
@@ -67,14 +73,6 @@ func (p *placement) positionsOf(view *export.View, addressType discoveryv1.Addre
 	}
 	slices.SortFunc(ready, position.compare)
 	return slices.Compact(ready)
-}
-
-// leavesOut reports whether weights leave an endpoint of a cluster out.
-func (p *placement) leavesOut(cluster string, addressType discoveryv1.AddressType, endpoint *discoveryv1.Endpoint) bool {
-	w := p.weighings[addressType]
-	used := w.used[cluster]
-	return used < w.ready[cluster] &&
-		(used == 0 || positionOf(p.imported, endpoint).compare(w.positions[cluster][used-1]) > 0)
 }
 
 // leavesSome reports whether weights leave endpoints of a cluster out.

@@ -177,7 +177,7 @@ func (e *explanation) use(from merge.Contribution, who Publisher, slice *discove
 		demoted = who.Cluster + " is drained"
 	}
 	ready := export.IsReady(endpoint)
-	level, _ := e.decision.Placement.Level(from, &export.Slice{AddressType: slice.AddressType}, endpoint)
+	level, _ := e.decision.Placement.Level(from, endpoint)
 	switch {
 	case level == merge.Unused:
 		return state.Outside, strings.Join(rules, ", ")
