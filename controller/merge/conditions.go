@@ -15,35 +15,31 @@ func exportConditions(observed Observed, agreed Decision) []metav1.Condition {
 	if observed.ServiceExport == nil || foreign(observed) {
 		return nil
 	}
-	var conditions []metav1.Condition
-	set := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason, message string) {
-		conditions = append(conditions, metav1.Condition{
-			Type: string(kind), Status: status, Reason: reason, Message: message,
-		})
+	if invalid := observed.Invalid; invalid != nil {
+		const see = "The service is not exported: see condition Valid."
+		return []metav1.Condition{
+			condition(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, invalid.Reason, shorten(invalid.Message)),
+			condition(v1beta1.ServiceExportConditionReady, metav1.ConditionFalse, v1beta1.ServiceExportReasonFailed, see),
+			condition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts, see),
+		}
 	}
-	if observed.Invalid == nil {
-		set(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonValid),
-			validMessage(observed))
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady),
-			"The service is exported.")
-		if agreed.reason == "" {
-			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
-				string(v1beta1.ServiceExportReasonNoConflicts), "The exports of all clusters agree.")
-		} else {
-			set(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, agreed.reason, agreed.Conflict)
-		}
-		for _, more := range observed.ExportConditions {
-			set(v1beta1.ServiceExportConditionType(more.Type), more.Status, more.Reason, shorten(more.Message))
-		}
-	} else {
-		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason,
-			shorten(observed.Invalid.Message))
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonFailed),
-			"The service is not exported: see condition Valid.")
-		set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
-			string(v1beta1.ServiceExportReasonNoConflicts), "The service is not exported: see condition Valid.")
+	conditions := []metav1.Condition{
+		condition(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, v1beta1.ServiceExportReasonValid, validMessage(observed)),
+		condition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, v1beta1.ServiceExportReasonReady, "The service is exported."),
+		condition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts,
+			"The exports of all clusters agree."),
+	}
+	if agreed.reason != "" {
+		conditions[2] = condition(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, agreed.reason, agreed.Conflict)
+	}
+	for _, more := range observed.ExportConditions {
+		conditions = append(conditions, condition(more.Type, more.Status, more.Reason, shorten(more.Message)))
 	}
 	return conditions
+}
+
+func condition[K, R ~string](kind K, status metav1.ConditionStatus, reason R, message string) metav1.Condition {
+	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: message}
 }
 
 // maxProblems bounds the problems in a message.

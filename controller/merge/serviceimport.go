@@ -84,9 +84,7 @@ func setStatus(observed Observed, agreed Decision, absent []Contribution, result
 		status.Clusters = append(status.Clusters, v1beta1.ClusterStatus{Cluster: each.View.Cluster})
 	}
 	slices.SortFunc(status.Clusters, func(a, b v1beta1.ClusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	ready := importReady(observed, agreed, absent, imported)
-	ready.Type = string(v1beta1.ServiceImportConditionReady)
-	status.Conditions = append(status.Conditions, ready)
+	status.Conditions = append(status.Conditions, importReady(observed, agreed, absent, imported))
 	status.Conditions = append(status.Conditions, agreed.Placement.Conditions()...)
 	imported.Status = status
 }
@@ -111,7 +109,7 @@ func importReady(observed Observed, agreed Decision, absent []Contribution,
 	imported *v1beta1.ServiceImport,
 ) metav1.Condition {
 	not := func(reason, format string, args ...any) metav1.Condition {
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+		return condition(v1beta1.ServiceImportConditionReady, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 	}
 	derived := observed.DerivedService
 	families := importFamilies(imported)
@@ -133,8 +131,5 @@ func importReady(observed Observed, agreed Decision, absent []Contribution,
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"Service %s/%s has no IP yet.", observed.Service.Namespace, export.DerivedServiceName(observed.Service))
 	}
-	return metav1.Condition{
-		Status: metav1.ConditionTrue, Reason: string(v1beta1.ServiceImportReasonReady),
-		Message: "The service is imported.",
-	}
+	return condition(v1beta1.ServiceImportConditionReady, metav1.ConditionTrue, v1beta1.ServiceImportReasonReady, "The service is imported.")
 }
