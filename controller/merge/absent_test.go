@@ -51,8 +51,8 @@ func TestKeepsImport(t *testing.T) {
 		Message: "No cluster exports the service. The import stays for the ServiceExport of \"east\", whose Service does not exist.",
 	})
 
-	// The derived Service is created again, even if the API drops the families of imports.
-	observed.DerivedService, observed.ServiceImport.Spec.IPFamilies = nil, nil
+	// The derived Service is created again.
+	observed.DerivedService = nil
 	derived := Merge(observed, contribute(newAbsent("east"))).DerivedService
 	diff(t, "IPs of the derived Service", derived.Spec.ClusterIPs, []string{"10.96.0.7"})
 	diff(t, "its families", derived.Spec.IPFamilies, []corev1.IPFamily{"IPv4"})

@@ -17,20 +17,23 @@ import (
 
 // derivedService returns the Service behind an import: without a selector, with the import's ports, policies and IPs,
 // if any. It is nil if the import needs none or can have none.
-func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
-	existing := observed.DerivedService
-	families := importFamilies(imported)
-	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || foreignService(observed) || observed.NoIP != "" {
+func derivedService(observed Observed, agreed Decision, imported *v1beta1.ServiceImport) *corev1.Service {
+	existing, spec := observed.DerivedService, imported.Spec
+	// Without an export nothing changes its spec, and an older schema of the import may have dropped fields.
+	stays := agreed.spec == nil && existing != nil && export.IsManaged(existing)
+	if spec.Type != v1beta1.ClusterSetIP || len(spec.IPFamilies) == 0 && !stays || foreignService(observed) || observed.NoIP != "" {
 		return nil
 	}
 	service := ownService(observed, existing, export.DerivedServiceName(observed.Service), export.LabelService, importOwner(observed))
-	spec := imported.Spec
+	if stays {
+		return service
+	}
 	service.Spec = corev1.ServiceSpec{
 		Type:                  corev1.ServiceTypeClusterIP,
 		Ports:                 make([]corev1.ServicePort, 0, len(spec.Ports)),
 		ClusterIPs:            slices.Clone(spec.IPs),
-		IPFamilies:            families,
-		IPFamilyPolicy:        policyOf(families),
+		IPFamilies:            slices.Clone(spec.IPFamilies),
+		IPFamilyPolicy:        policyOf(spec.IPFamilies),
 		SessionAffinity:       cmp.Or(spec.SessionAffinity, corev1.ServiceAffinityNone),
 		SessionAffinityConfig: derivedAffinity(spec),
 		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
@@ -39,6 +42,10 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	}
 	if len(spec.IPs) > 0 {
 		service.Spec.ClusterIP = spec.IPs[0]
+	}
+	if service.Spec.TrafficDistribution == nil && agreed.Placement.Hinted() {
+		// Most data planes know this value.
+		service.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferClose)
 	}
 	for _, port := range spec.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
@@ -82,20 +89,6 @@ func foreignService(observed Observed) bool {
 		return false
 	}
 	return !export.MayBeDerivedFor(derived, observed.Service.Name) || !export.IsManaged(derived) && !Adopted(observed.ServiceImport)
-}
-
-// importFamilies returns the families of an import in a new list. They come from its IPs if an older API dropped the families.
-func importFamilies(imported *v1beta1.ServiceImport) []corev1.IPFamily {
-	if len(imported.Spec.IPFamilies) > 0 {
-		return slices.Clone(imported.Spec.IPFamilies)
-	}
-	var families []corev1.IPFamily
-	for _, ip := range imported.Spec.IPs {
-		if family := export.FamilyOf(ip); family != "" && !slices.Contains(families, family) {
-			families = append(families, family)
-		}
-	}
-	return families
 }
 
 // knownDistribution returns the value that a derived Service has for the requested one, nil for none: the API server refuses
@@ -144,14 +137,6 @@ func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 		}
 	}
 	return ips
-}
-
-// firstFamily returns the family of the import's first IP, empty if it has none.
-func firstFamily(observed Observed) corev1.IPFamily {
-	if known := knownIPs(observed); len(known) > 0 {
-		return export.FamilyOf(known[0])
-	}
-	return ""
 }
 
 // knownIPs returns the IPs of the derived Service, then the IPs of the import.

@@ -16,7 +16,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -137,16 +136,7 @@ func Decide(observed Observed, contributions []Contribution) (Result, Decision) 
 		agreed.Placement = observed.Place(result.ServiceImport, contributions)
 	}
 	result.EndpointSlices = endpointSlices(observed, agreed, all)
-	result.DerivedService = derivedService(observed, result.ServiceImport)
-	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil && agreed.Placement.Hinted() {
-		// Most data planes know this value.
-		derived.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferClose)
-	}
-	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
-		existing != nil && export.IsManaged(existing) {
-		// No export changes it, and an older schema of the import may have dropped fields.
-		derived.Spec = *existing.Spec.DeepCopy()
-	}
+	result.DerivedService = derivedService(observed, agreed, result.ServiceImport)
 	setStatus(observed, agreed, absent, &result)
 	if imported := result.ServiceImport; waitsForIP(observed, imported) {
 		imported.Spec.Type = v1beta1.Headless

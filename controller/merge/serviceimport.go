@@ -66,9 +66,10 @@ func localFamilies(observed Observed, agreed Decision) []corev1.IPFamily {
 	if agreed.spec.Type == v1beta1.Headless {
 		return common
 	}
-	first := firstFamily(observed)
-	if at := slices.Index(common, first); at > 0 {
-		common[0], common[at] = common[at], common[0]
+	if known := knownIPs(observed); len(known) > 0 {
+		if at := slices.Index(common, export.FamilyOf(known[0])); at > 0 {
+			common[0], common[at] = common[at], common[0]
+		}
 	}
 	return common
 }
@@ -112,7 +113,7 @@ func importReady(observed Observed, agreed Decision, absent []Contribution,
 		return condition(v1beta1.ServiceImportConditionReady, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...))
 	}
 	derived := observed.DerivedService
-	families := importFamilies(imported)
+	families := imported.Spec.IPFamilies
 	switch {
 	case agreed.spec == nil:
 		return not(string(v1beta1.ServiceImportReasonPending),

@@ -105,7 +105,7 @@ var deciding = []mutant{
 	at("controller/scope/selector.go", "a tier of the same region lacks the local cluster while its properties are unknown",
 		`return cluster.ID == local.ID || known`, `return known`),
 	at("controller/merge/serviceimport.go", "the IP of a dual-stack import changes with the order of the exports' families",
-		`slices.Index(common, first); at > 0`, `slices.Index(common, first); at > 9`),
+		`export.FamilyOf(known[0])); at > 0`, `export.FamilyOf(known[0])); at > 9`),
 	at("controller/merge/merge.go", "a name does not resolve while its import becomes one with an IP",
 		`return before != nil && before.Spec.Type`, `return false && before.Spec.Type`, "TestScenarios/types_conflict"),
 	at("controller/merge/demote.go", "the last endpoints of a headless service without ports are demoted",
