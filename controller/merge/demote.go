@@ -20,7 +20,7 @@ type served struct {
 	number      int32
 }
 
-// covers has the lowest level with a ready endpoint of any cluster, Unused for none.
+// covers has the lowest level with a ready endpoint of any cluster for everything that slices serve, Unused for none.
 type covers map[served]Level
 
 func coverage(contributions []Contribution, placement Placement) covers {
@@ -50,20 +50,14 @@ func (c covers) add(what served, by Level) {
 	}
 }
 
-// before reports whether a ready endpoint of a lower level covers what.
-func (c covers) before(of Level, what served) bool {
-	lowest, covered := c[what]
-	return covered && lowest < of
-}
-
 // all reports whether endpoints of the level in a slice can be demoted: there is a ready endpoint of a lower level for
 // everything that they serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
 func (c covers) all(of Level, agreed Decision, slice *export.Slice) bool {
-	if of == 0 || agreed.spec.Type == v1beta1.Headless && !c.before(of, served{addressType: slice.AddressType}) {
+	if of == 0 || agreed.spec.Type == v1beta1.Headless && c[served{addressType: slice.AddressType}] >= of {
 		return false
 	}
 	return !slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
-		return agreed.keys[portKey{target.Protocol, target.Number}] && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})
+		return agreed.keys[portKey{target.Protocol, target.Number}] && c[served{slice.AddressType, target.Protocol, target.Number}] >= of
 	})
 }
 

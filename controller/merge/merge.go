@@ -156,13 +156,8 @@ func waitsForIP(observed Observed, imported *v1beta1.ServiceImport) bool {
 // divide returns two new lists: the contributions whose Service exists in their precedence, which is by rank, age and
 // cluster; and the absent ones by cluster.
 func divide(contributions []Contribution) (present, absent []Contribution) {
-	for _, contribution := range contributions {
-		if contribution.View.Absent() {
-			absent = append(absent, contribution)
-		} else {
-			present = append(present, contribution)
-		}
-	}
+	present = slices.DeleteFunc(slices.Clone(contributions), func(c Contribution) bool { return c.View.Absent() })
+	absent = slices.DeleteFunc(slices.Clone(contributions), func(c Contribution) bool { return !c.View.Absent() })
 	slices.SortFunc(present, func(a, b Contribution) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), older(a.View, b.View))
 	})

@@ -137,11 +137,7 @@ func exportOwner(observed Observed) metav1.OwnerReference {
 }
 
 func importOwner(observed Observed) metav1.OwnerReference {
-	reference := owner(observed, v1beta1.ServiceImportKindName, "")
-	if observed.ServiceImport != nil {
-		reference.UID = observed.ServiceImport.UID
-	}
-	return reference
+	return owner(observed, v1beta1.ServiceImportKindName, ptr.Deref(observed.ServiceImport, v1beta1.ServiceImport{}).UID)
 }
 
 func owner(observed Observed, kind string, uid types.UID) metav1.OwnerReference {
