@@ -70,14 +70,14 @@ type Outcome struct {
 func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, failures int,
 	result merge.Result,
 ) (Outcome, error) {
-	p := &pass{Applier: a, observed: observed, failures: failures, result: result, imported: observed.ServiceImport}
+	p := &pass{Applier: a, observed: observed, failures: failures, result: result}
 	p.begins(observed.Service)
 	var importErr, serviceErr error
-	if !terminating(p.observed.ServiceImport) {
+	if result.ServiceImport != nil && !terminating(observed.ServiceImport) {
 		importErr, serviceErr = p.writeImportAndService(ctx)
 	}
 	late := p.writeSlices(ctx)
-	nodePortsErr := p.writeNodePorts(ctx)
+	nodePortsErr := p.writeService(ctx, "node-port Service", observed.NodePorts, result.NodePorts)
 	err := errors.Join(importErr, serviceErr, nodePortsErr, late.err(), p.removeRest(ctx, late))
 	p.reportForeign()
 	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(late[p.observed.Cluster], nodePortsErr)))
@@ -88,18 +88,15 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 // writeImportAndService writes the import, its derived Service, and the status of the import, unless the next pass will
 // change that status. It reports a rejected Service after FailuresToReport failures.
 func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
-	before := p.imported
-	if importErr = p.writeImport(ctx); importErr != nil || p.result.ServiceImport == nil {
+	imported, importErr := p.writeImport(ctx)
+	if importErr != nil || p.observed.ServiceImport == nil { // other objects need the UID of a new one
 		return importErr, nil
 	}
-	if before == nil {
-		return nil, nil // other objects need its UID
-	}
-	serviceErr = p.writeDerivedService(ctx)
+	serviceErr = p.writeService(ctx, "derived Service", p.observed.DerivedService, p.result.DerivedService)
 	if p.unfinished || p.outcome.Again || serviceErr != nil && p.failures < FailuresToReport {
 		return nil, serviceErr
 	}
-	return p.writeImportStatus(ctx, serviceErr), serviceErr
+	return p.writeImportStatus(ctx, imported, serviceErr), serviceErr
 }
 
 // A pass is one call of ApplyService.
@@ -108,8 +105,6 @@ type pass struct {
 	observed merge.Observed
 	failures int
 	result   merge.Result
-	// imported is the ServiceImport as observed, or as last written.
-	imported *v1beta1.ServiceImport
 	// unfinished is set if the status of the import must wait for an event.
 	unfinished bool
 	outcome    Outcome
@@ -121,56 +116,39 @@ func terminating(serviceImport *v1beta1.ServiceImport) bool {
 
 func (p *pass) namespace() string { return p.observed.Service.Namespace }
 
-// writeImport writes metadata and spec of the import. The IPs may still be missing.
-func (p *pass) writeImport(ctx context.Context) error {
-	if p.result.ServiceImport == nil {
-		return nil
-	}
+// writeImport writes metadata and spec of the import, and returns it. The IPs may still be missing. A new or adopted import
+// needs another pass.
+func (p *pass) writeImport(ctx context.Context) (*v1beta1.ServiceImport, error) {
 	client := p.API.ServiceImports(p.namespace())
-	before, desired := p.imported, p.result.ServiceImport
+	before, desired := p.observed.ServiceImport, p.result.ServiceImport
 	if len(desired.Spec.IPs) > 1 && p.oneIP.Load() {
 		desired.Spec.IPs = desired.Spec.IPs[:1]
 	}
 	written, err := write(ctx, p, client, client.Update, before, desired, equalImport)
-	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
-		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
-			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
-	}
-	p.seeImport(written)
-	if len(desired.Spec.IPs) > 1 && isAbout(err, "spec.ips") {
+	switch {
+	case len(desired.Spec.IPs) > 1 && isAbout(err, "spec.ips"):
 		klog.FromContext(ctx).Info("The CustomResourceDefinition of ServiceImports allows one IP: dual-stack imports have the first one")
 		p.oneIP.Store(true)
 		p.outcome.Again = true
-		return nil
+		return before, nil
+	case err != nil:
+		return nil, fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
+	case written != before && len(p.observed.TakenIPs) > 0:
+		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
+			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
 	}
-	if err != nil {
-		return fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
-	}
-	return nil
-}
-
-// seeImport records the answer to a write of the import. A new or adopted import needs another pass.
-func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
-	before := p.imported
-	if serviceImport == before {
-		return
-	}
-	p.imported = serviceImport
-	if before == nil || !export.IsManaged(before) {
-		p.outcome.Again = true
-	}
+	p.outcome.Again = p.outcome.Again || written != before && (before == nil || !export.IsManaged(before))
+	return written, nil
 }
 
 // writeImportStatus writes the status of the import. It reports a rejected derived Service.
-func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
-	before := p.imported
+func (p *pass) writeImportStatus(ctx context.Context, before *v1beta1.ServiceImport, serviceErr error) error {
 	desired := before.DeepCopy()
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
 	refuse(&desired.Status.Conditions, before, serviceErr)
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, desired.Status.Conditions, before.Generation)
 	imports := p.API.ServiceImports(p.namespace())
 	written, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus)
-	p.seeImport(written)
 	if err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
 	}
@@ -178,45 +156,23 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	return nil
 }
 
-// writeService writes a Service. It deletes a Service that cannot be updated, and returns nil: the event of the deletion
-// causes the next pass.
-func (p *pass) writeService(ctx context.Context, existing, desired *corev1.Service) (*corev1.Service, error) {
-	client := p.Core.CoreV1().Services(p.namespace())
-	if existing != nil && merge.NeedsRecreation(existing, desired) {
-		return nil, remove(ctx, p, client, existing)
-	}
-	return write(ctx, p, client, client.Update, existing, desired, equalService)
-}
-
-// writeDerivedService writes the Service behind the import.
-func (p *pass) writeDerivedService(ctx context.Context) error {
-	existing, desired := p.observed.DerivedService, p.result.DerivedService
-	if desired == nil {
-		return nil
-	}
-	written, err := p.writeService(ctx, existing, desired)
+// writeService writes a Service, if one is desired. The import or the exposed slices need its IP or its ports, which the API
+// server allocates. It deletes a Service that cannot be updated: the event of the deletion causes the next pass.
+func (p *pass) writeService(ctx context.Context, kind string, existing, desired *corev1.Service) (err error) {
+	client, written := p.Core.CoreV1().Services(p.namespace()), existing
 	switch {
-	case err != nil:
-		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
-	case existing != nil && written == nil:
-		p.unfinished = true
-	case existing == nil && written != nil:
-		p.outcome.Again = true // the import may be ready now
-	}
-	return nil
-}
-
-// writeNodePorts writes the Service with node ports. The API server allocates the ports.
-func (p *pass) writeNodePorts(ctx context.Context) error {
-	existing, desired := p.observed.NodePorts, p.result.NodePorts
-	if desired == nil {
+	case desired == nil:
 		return nil
+	case existing != nil && merge.NeedsRecreation(existing, desired):
+		err = remove(ctx, p, client, existing)
+		p.unfinished = err == nil
+	default:
+		written, err = write(ctx, p, client, client.Update, existing, desired, equalService)
 	}
-	written, err := p.writeService(ctx, existing, desired)
 	if err != nil {
-		return fmt.Errorf("node-port Service %s/%s of ServiceExport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
+		return fmt.Errorf("%s %s/%s of %s: %w", kind, p.namespace(), desired.Name, p.observed.Service, err)
 	}
-	p.outcome.Again = p.outcome.Again || written != nil && written != existing
+	p.outcome.Again = p.outcome.Again || written != existing
 	return nil
 }
 

@@ -93,8 +93,8 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 		Applier: &Applier{
 			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10), Written: func(_, _ *discoveryv1.EndpointSlice) {},
 		},
-		observed: observed, imported: observed.ServiceImport,
-		result: merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
+		observed: observed,
+		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
 	}
 	p.begins(observed.Service)
 	return p

@@ -41,12 +41,11 @@ type client[P any] interface {
 type update[P any] func(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
 
 // write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
-// has the resourceVersion of existing; if it is nil, write changes nothing. If existing is stale, write returns the
-// live object (nil for none) and errStale.
+// has the resourceVersion of existing. If existing is stale, write returns the live object (nil for none) and errStale.
 func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], update update[P], existing, desired P,
 	equal func(a, b P) bool,
 ) (P, error) {
-	if desired == nil || existing != nil && equal(existing, desired) {
+	if existing != nil && equal(existing, desired) {
 		return existing, nil
 	}
 	var written P
