@@ -37,7 +37,7 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		m := &member{
 			observed: Observed{
 				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r),
-				Place: pick(r, nil, nil, func(imported *v1beta1.ServiceImport, _ []Contribution) Placement {
+				Place: pick(r, demoting, demoting, func(imported *v1beta1.ServiceImport, _ []Contribution) Placement {
 					return someOrder{shift: i, hinted: imported.Spec.Type != v1beta1.Headless}
 				}),
 			},

@@ -115,7 +115,7 @@ func TestConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			contributions := contribute(exportsOf(test.exports)...)
-			_, decision := Decide(Observed{}, contributions)
+			_, decision := Decide(newObserved("east"), contributions)
 			diff(t, "decision", decisionText(decision), test.want)
 			want := metav1.Condition{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree}
 			if decision.Conflict != "" {
@@ -127,7 +127,7 @@ func TestConflict(t *testing.T) {
 				want.Status, want.Reason, want.Message = metav1.ConditionTrue, strings.Join(reasons, ","), decision.Conflict
 			}
 			slices.Reverse(contributions)
-			_, again := Decide(Observed{}, contributions)
+			_, again := Decide(newObserved("east"), contributions)
 			diff(t, "decision in another order", decisionText(again), test.want)
 			for _, each := range contributions {
 				result := Merge(newObserved(each.View.Cluster), contributions)
@@ -173,7 +173,7 @@ func TestConflictMessage(t *testing.T) {
 			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "PreferSameZone". ` +
 			`Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 1/2 clusters disagree. "cluster-2" has "Headless".`,
 	} {
-		_, decision := Decide(Observed{}, contribute(exportsOf(exports)...))
+		_, decision := Decide(newObserved("east"), contribute(exportsOf(exports)...))
 		diff(t, exports, decision.Conflict, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -27,11 +28,32 @@ var (
 	conditionOf = exporttest.ConditionOf
 )
 
+// demotedLast is a Placement with the endpoints of demoted contributions after all others.
+type demotedLast struct{}
+
+func (demotedLast) Level(from Contribution, _ *discoveryv1.Endpoint) (use, cover Level) {
+	if from.Demote {
+		return 1, 1
+	}
+	return 0, 0
+}
+
+func (demotedLast) Decorate(*discoveryv1.EndpointSlice, Contribution, *export.Slice, []int) {}
+
+func (demotedLast) Hinted() bool { return false }
+
+func (demotedLast) Conditions() []metav1.Condition { return nil }
+
+func (demotedLast) Rules(string) []string { return nil }
+
+func demoting(*v1beta1.ServiceImport, []Contribution) Placement { return demotedLast{} }
+
 // newObserved is a cluster with its ServiceExport and no other object of the service.
 func newObserved(cluster string) Observed {
 	return Observed{
 		Cluster:    cluster,
 		Service:    web,
+		Place:      demoting,
 		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
 		ServiceExport: &v1beta1.ServiceExport{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "uid-of-export", Generation: 3},

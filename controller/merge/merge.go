@@ -51,7 +51,7 @@ type Observed struct {
 	// TakenIPs are the IPs of ServiceImport that other Services got while the derived Service did not exist. Clients of
 	// these IPs would reach another service.
 	TakenIPs []string
-	// Place decides in which order endpoints are used. With nil, the endpoints of demoted contributions come last.
+	// Place decides in which order endpoints are used.
 	Place Placing
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
@@ -112,7 +112,6 @@ func Merge(observed Observed, contributions []Contribution) Result {
 func Decide(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), resolve(contributions)
-	agreed.Placement = demotedLast{}
 	if adopts(observed, contributions) {
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
 		export.Mark(observed.ServiceImport)
@@ -126,14 +125,12 @@ func Decide(observed Observed, contributions []Contribution) (Result, Decision) 
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
 	}
+	agreed.Placement = observed.Place(cmp.Or(result.ServiceImport, &v1beta1.ServiceImport{}), contributions)
 	if result.ServiceImport == nil {
 		// Without an import, nothing owns copies of members' slices. Members still read the slices of this cluster.
 		all = slices.DeleteFunc(all, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 		result.EndpointSlices = endpointSlices(observed, agreed, all)
 		return result, agreed
-	}
-	if observed.Place != nil {
-		agreed.Placement = observed.Place(result.ServiceImport, contributions)
 	}
 	result.EndpointSlices = endpointSlices(observed, agreed, all)
 	result.DerivedService = derivedService(observed, agreed, result.ServiceImport)

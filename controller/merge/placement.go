@@ -36,24 +36,6 @@ type Placement interface {
 	Rules(cluster string) []string
 }
 
-// Placing returns the Placement of an import, which has its new spec and annotations, and its old status. The
-// contributions are in their precedence, and there may be none.
+// Placing returns the Placement of an import, which has its new spec and annotations, and its old status, or is empty if
+// there is none. The contributions are in their precedence, and there may be none.
 type Placing func(imported *v1beta1.ServiceImport, contributions []Contribution) Placement
-
-// demotedLast places the endpoints of demoted contributions after all others.
-type demotedLast struct{}
-
-func (demotedLast) Level(from Contribution, _ *discoveryv1.Endpoint) (use, cover Level) {
-	if from.Demote {
-		return 1, 1
-	}
-	return 0, 0
-}
-
-func (demotedLast) Decorate(*discoveryv1.EndpointSlice, Contribution, *export.Slice, []int) {}
-
-func (demotedLast) Hinted() bool { return false }
-
-func (demotedLast) Conditions() []metav1.Condition { return nil }
-
-func (demotedLast) Rules(string) []string { return nil }

@@ -178,7 +178,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 // longer. If a member with its id joins meanwhile and is not read yet, they are not used again.
 func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
-	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web},
+	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web, Place: r.here().Of},
 		[]merge.Contribution{{View: exporttest.View("west", 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
 	r.Applier.Core = fake.NewClientset(copied)
 	if err := errors.Join(r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Namespaces.Indexer().Add(

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 )
 
 // sharing has the shares in cluster east, and its objects by the name of the service.
@@ -60,6 +61,7 @@ func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImpor
 	for range 2 { // the second pass has the IP
 		result, refused = mergeWithin(s.IPs, merge.Observed{
 			Cluster: "east", Service: service, ServiceImport: s.imports[name], DerivedService: s.derived[name],
+			Place: placement.Here{Properties: func(string) map[string]string { return nil }}.Of,
 		}, contributions)
 		imported, derived := exporttest.Stored(result.ServiceImport, result.DerivedService)
 		if s.imports[name] = imported; imported == nil {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // A Shape is the size of a cluster set. All services have the same number of endpoints, spread evenly over the clusters
@@ -86,8 +88,9 @@ func (s Shape) published(cluster string, number, part int) ([]*discoveryv1.Endpo
 	if invalid != nil || len(problems) > 0 {
 		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
 	}
-	result := merge.Merge(merge.Observed{Cluster: cluster, Service: name, ServiceExport: serviceExport},
-		[]merge.Contribution{{View: view}})
+	result := merge.Merge(merge.Observed{
+		Cluster: cluster, Service: name, ServiceExport: serviceExport, Place: placement.Here{Cluster: scope.Cluster{ID: cluster}}.Of,
+	}, []merge.Contribution{{View: view}})
 	return result.EndpointSlices, nil
 }
 
