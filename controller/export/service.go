@@ -162,10 +162,6 @@ func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec 
 	if service.Spec.ClusterIP == corev1.ClusterIPNone {
 		spec.Type = v1beta1.Headless
 	}
-	if len(spec.IPFamilies) == 0 {
-		// Services older than dual-stack have no families: use that of the IP.
-		spec.IPFamilies = []corev1.IPFamily{cmp.Or(FamilyOf(service.Spec.ClusterIP), corev1.IPv4Protocol)}
-	}
 	for _, port := range service.Spec.Ports {
 		spec.Ports = append(spec.Ports, Port{
 			Name: port.Name, Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP), Number: port.Port, AppProtocol: ptr.Deref(port.AppProtocol, ""),

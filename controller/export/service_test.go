@@ -57,8 +57,6 @@ func TestFromServiceSpec(t *testing.T) {
 		"headless":               {func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "None", []string{"None"} }, "Headless [{ TCP 80 }] [IPv4] None Cluster"},
 		"headless without ports": {func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports = "None", nil }, "Headless [] [IPv4] None Cluster"},
 		"dual stack":             {func(s *corev1.ServiceSpec) { s.IPFamilies = families{"IPv6", "IPv4"} }, "ClusterSetIP [{ TCP 80 }] [IPv6 IPv4] None Cluster"},
-		"without families":       {func(s *corev1.ServiceSpec) { s.IPFamilies = nil }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-		"without families, IPv6": {func(s *corev1.ServiceSpec) { s.IPFamilies, s.ClusterIP = nil, "fd00::7" }, "ClusterSetIP [{ TCP 80 }] [IPv6] None Cluster"},
 		"without a policy":       {func(s *corev1.ServiceSpec) { s.InternalTrafficPolicy = nil }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
 		"policy Local": {func(s *corev1.ServiceSpec) {
 			s.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
