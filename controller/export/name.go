@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -75,9 +74,6 @@ func SliceName(cluster string, service types.NamespacedName, source string,
 	key := strings.Join([]string{cluster, service.Namespace, service.Name, source, string(addressType)}, "/")
 	return service.Name + "-" + cluster + "-" + digest(key)[:digestLength]
 }
-
-// validName reports whether a Service can have the name. Label values and names of ServiceExports allow more.
-func validName(service string) bool { return len(validation.IsDNS1123Label(service)) == 0 }
 
 var lowerBase32Hex = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 

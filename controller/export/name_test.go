@@ -21,7 +21,7 @@ func TestDerivedServiceName(t *testing.T) {
 		if got := DerivedServiceName(service); got != want {
 			t.Errorf("DerivedServiceName(%s) = %q, want %q", service, got, want)
 		}
-		if name := NodePortServiceName(service); len(name) == len(want) || !validName(name) {
+		if name := NodePortServiceName(service); len(name) == len(want) || len(validation.IsDNS1123Label(name)) > 0 {
 			t.Errorf("%s may be the name of a derived Service", name)
 		}
 	}

@@ -125,7 +125,7 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, Reason, 
 		return snapshot{}, ReasonNotOurs, fmt.Errorf(
 			"its namespace or labels are not those of service %s in cluster %q", service, r.from.Cluster)
 	}
-	if !validName(service.Name) {
+	if len(validation.IsDNS1123Label(service.Name)) > 0 { // label values and names of ServiceExports allow more
 		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", service.Name)
 	}
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
