@@ -15,29 +15,16 @@ import (
 // maxEndpoints is the limit of the EndpointSlice API.
 const maxEndpoints = 1000
 
-// The values that conditions point to. All endpoints share them, because endpoints are never changed in place.
-var (
-	yes = true
-	no  = false
-)
+// condition has what conditions point to. All endpoints share it, because endpoints are never changed in place.
+var condition = map[bool]*bool{false: ptr.To(false), true: ptr.To(true)}
 
 // Conditions returns the conditions of an endpoint with all three set. The pointers are shared.
 func Conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions {
-	return discoveryv1.EndpointConditions{
-		Ready: condition(ready), Serving: condition(serving),
-		Terminating: condition(terminating),
-	}
+	return discoveryv1.EndpointConditions{Ready: condition[ready], Serving: condition[serving], Terminating: condition[terminating]}
 }
 
 // IsReady reports whether an endpoint is ready, as it is without the condition (API of EndpointSlices).
 func IsReady(endpoint *discoveryv1.Endpoint) bool { return ptr.Deref(endpoint.Conditions.Ready, true) }
-
-func condition(value bool) *bool {
-	if value {
-		return &yes
-	}
-	return &no
-}
 
 // An endpointReader converts the endpoints of a slice to those of a view.
 type endpointReader struct {
@@ -46,7 +33,7 @@ type endpointReader struct {
 	// targetRef.
 	from    *Source
 	exposed bool
-	// demoted are the indices of ready endpoints that a merge demoted.
+	// demoted are the ascending indices of ready endpoints that a merge demoted.
 	demoted []int
 	object  string
 	found   *problems
@@ -58,10 +45,6 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 		r.found.add(ReasonTooLarge, r.object, "it has %d endpoints; those above %d are left out", len(in), maxEndpoints)
 		in = in[:maxEndpoints]
 	}
-	demoted := make(map[int]bool, len(r.demoted))
-	for _, i := range r.demoted {
-		demoted[i] = true
-	}
 	out := make([]discoveryv1.Endpoint, 0, len(in))
 	for i := range in {
 		addresses := r.address(in[i].Addresses)
@@ -70,7 +53,8 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 		}
 		// While an endpoint is ready, even if by publishNotReadyAddresses, consumers ignore its other conditions.
 		c := in[i].Conditions
-		ready := ptr.Deref(c.Ready, true) || demoted[i]
+		_, demoted := slices.BinarySearch(r.demoted, i)
+		ready := ptr.Deref(c.Ready, true) || demoted
 		endpoint := discoveryv1.Endpoint{
 			Addresses:  addresses,
 			Conditions: Conditions(ready, ready || ptr.Deref(c.Serving, true), !ready && ptr.Deref(c.Terminating, false)),

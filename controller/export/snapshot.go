@@ -26,7 +26,7 @@ type snapshot struct {
 	Service *Spec `json:"service,omitempty"`
 	Slice   struct {
 		Slice
-		// Demoted are the indices of ready endpoints that a merge demoted.
+		// Demoted are the ascending indices of ready endpoints that a merge demoted.
 		Demoted []int `json:"demoted,omitempty"`
 	} `json:"slice"`
 
