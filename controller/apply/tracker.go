@@ -131,13 +131,6 @@ func (t *tracker) Expired(service types.NamespacedName, now time.Time) bool {
 	return true
 }
 
-// Forget drops the state of a service that is no longer reconciled.
-func (t *tracker) Forget(service types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.services, service)
-}
-
 // older reports whether a resourceVersion is known to be older than another of the same kind.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)

@@ -19,7 +19,7 @@ func TestTracker(t *testing.T) {
 	going := &metav1.ObjectMeta{UID: "a", ResourceVersion: "6", DeletionTimestamp: &metav1.Time{}}
 	start := time.Unix(1000, 0)
 	type step struct {
-		do     string // begins, wrote (a whole pass if none began), ends, shows, gone, forget, waits, or expired
+		do     string // begins, wrote (a whole pass if none began), ends, shows, gone, waits, or expired
 		object metav1.Object
 		after  time.Duration
 		want   bool
@@ -45,7 +45,6 @@ func TestTracker(t *testing.T) {
 		"two writes at a time":             {{"begins", nil, 0, false}, {"wrote", object("a", "5"), 0, false}, {"shows", object("a", "5"), 0, false}, {"shows", object("a", "6"), 0, false}, {"wrote", object("a", "6"), 0, false}, {"ends", nil, 0, false}, {"waits", nil, 0, false}},
 		"an earlier write is overtaken":    {{"begins", nil, 0, false}, {"wrote", object("b", "5"), 0, false}, {"shows", object("b", "6"), 0, false}, {"wrote", object("a", "7"), 0, false}, {"ends", nil, 0, true}},
 		"resourceVersions go back":         {{"wrote", object("a", "500"), 0, false}, {"shows", object("a", "4"), 0, false}, {"expired", nil, UnseenFor, true}, {"waits", nil, 0, false}},
-		"its namespace is deleted":         {{"wrote", object("a", "5"), 0, false}, {"forget", nil, 0, false}, {"waits", nil, 0, false}},
 		"no cache shows it":                {{"wrote", object("a", "5"), 0, false}, {"expired", nil, UnseenFor - 1, false}, {"waits", nil, 0, true}, {"expired", nil, UnseenFor, true}, {"waits", nil, 0, false}},
 	} {
 		var all tracker
@@ -65,8 +64,6 @@ func TestTracker(t *testing.T) {
 				got = all.ends(web)
 			case "waits":
 				got = all.Behind(web)
-			case "forget":
-				all.Forget(web)
 			case "expired":
 				got = all.Expired(web, now)
 			default:

@@ -162,14 +162,15 @@ func TestFailingServices(t *testing.T) {
 
 // TestNamespaceIsDeleted: copies and IPs of members in it do not come back with a new namespace of its name.
 func TestNamespaceIsDeleted(t *testing.T) {
-	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
+	r, web, client := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}, fake.NewClientset()
+	r.Applier.Core = client
 	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
 	r.ips.Admit(web, []string{"west"}, true)
 	if err := r.Local.Namespaces.Indexer().Replace(nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.reconcile(t.Context(), web)
-	if ips, _ := r.ips.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 {
+	if ips, _ := r.ips.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 || len(client.Actions()) > 0 {
 		t.Errorf("got %v, and west still has %v and %d IPs", err, r.Local.Copies(web, nil), ips)
 	}
 }
@@ -329,6 +330,9 @@ func TestExposed(t *testing.T) {
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "target-1", Labels: map[string]string{export.LabelKubernetesService: "target"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}},
 	})); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
 		t.Fatal(err)
 	}
 	targets := func() string { return probe.Encode(probe.Of(r.Exposed(probe.Port))) }

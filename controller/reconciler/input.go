@@ -56,7 +56,15 @@ type Input struct {
 func (r *Reconciler) Gather(ctx context.Context, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in, used := r.gather(r.observe(service), r.Pods.Read(limited))
+	var used []*discoveryv1.EndpointSlice
+	in := Input{Observed: merge.Observed{Cluster: r.Cluster, Service: service, Place: r.here().Of}, keeps: map[*member.Member]bool{}}
+	if namespace := r.Local.Namespace(service.Namespace); namespace != nil && namespace.DeletionTimestamp == nil {
+		in, used = r.gather(r.observe(service), r.Pods.Read(limited))
+	} else { // its objects are deleted with it; a new namespace enqueues its services
+		for _, m := range r.Members.List() {
+			in.keeps[m] = false
+		}
+	}
 	r.Local.Use(service, used)
 	r.remember(service, in.memory)
 	return in

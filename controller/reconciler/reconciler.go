@@ -299,18 +299,6 @@ const askForIP = 5 * time.Minute
 
 // reconcile reconciles one service.
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
-	namespace := r.Local.Namespace(service.Namespace)
-	if namespace == nil || namespace.DeletionTimestamp != nil {
-		r.notePartial(service, nil)
-		r.Local.Use(service, nil)
-		r.ips.Admit(service, nil, false)
-		r.Applier.Forget(service)
-		r.memories.Delete(service)
-		for _, m := range r.Members.List() {
-			m.CountCopies(service, limits.Weight{})
-		}
-		return apply.Outcome{}, nil // its objects are deleted with it; a new namespace enqueues its services
-	}
 	if r.API.Version() == "" {
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
