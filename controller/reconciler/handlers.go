@@ -185,24 +185,6 @@ func (r *Reconciler) enqueueCluster(cluster string) {
 
 // enqueueAll enqueues all services of a namespace, empty for all, that are exported, imported, or were.
 func (r *Reconciler) enqueueAll(namespace string) {
-	for service := range r.known() {
-		if namespace == "" || service.Namespace == namespace {
-			r.queue.Add(service)
-		}
-	}
-}
-
-// Exported returns the services that the local cluster exports, or publishes slices for, in a new map.
-func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
-	services := r.Local.ServicesFrom(r.Cluster)
-	for _, each := range r.API.Exports.List() {
-		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
-	}
-	return services
-}
-
-// known returns every service that is exported, imported, or was, in a new map.
-func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 	services := r.Exported()
 	for _, each := range r.API.Imports.List() {
 		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
@@ -214,6 +196,19 @@ func (r *Reconciler) known() map[types.NamespacedName]struct{} {
 		for _, service := range m.Services() {
 			services[service] = struct{}{}
 		}
+	}
+	for service := range services {
+		if namespace == "" || service.Namespace == namespace {
+			r.queue.Add(service)
+		}
+	}
+}
+
+// Exported returns the services that the local cluster exports, or publishes slices for, in a new map.
+func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
+	services := r.Local.ServicesFrom(r.Cluster)
+	for _, each := range r.API.Exports.List() {
+		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 	}
 	return services
 }

@@ -5,9 +5,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +37,7 @@ const (
 type Input struct {
 	Observed      merge.Observed
 	Contributions []merge.Contribution
-	// Problems are the problems of the exports, by cluster. Clusters without problems are left out.
+	// Problems are the problems of the exports, by cluster.
 	Problems map[string][]export.Problem
 	// Refused are the reasons why exports of members are not accepted, by cluster.
 	Refused map[string]string
@@ -108,7 +106,7 @@ func (r *Reconciler) gather(
 		if invalid == nil && exporter.DerivesNodePorts(observed.ServiceExport, exported) {
 			observed.NodePortsFor = exported
 		}
-		in.note(r.Cluster, problems)
+		in.Problems[r.Cluster] = problems
 		if view != nil && (!view.Absent() || keepsImport(of)) {
 			own := Standing(r.Local.Namespace(r.Namespace))
 			own.View, in.After, in.memory = view, view.After, view.Memory
@@ -120,7 +118,17 @@ func (r *Reconciler) gather(
 	copies := r.Local.Copies(service, of.EndpointSlices)
 	labelled := local.Accepted(r.Local.Namespace(service.Namespace))
 	publishing, from := r.Members.Publishing(service), r.Source()
-	for _, m := range r.concerned(publishing, copies) {
+	concerned := map[string]*member.Member{}
+	for cluster := range copies {
+		concerned[cluster] = r.Members.Get(cluster)
+	}
+	for _, m := range publishing {
+		concerned[m.Cluster()] = m
+	}
+	for _, m := range concerned {
+		if m == nil {
+			continue // the copies of a cluster that left end
+		}
 		in.keeps[m] = false
 		if rule := r.Refusal(service, m.Accept(), labelled); rule != "" {
 			if slices.Contains(publishing, m) {
@@ -136,7 +144,7 @@ func (r *Reconciler) gather(
 		view, problems, usedOf := export.FromSlices(from, service, published, copies[m.Cluster()])
 		used = append(used, usedOf...)
 		in.keeps[m] = len(usedOf) > 0
-		in.note(m.Cluster(), problems)
+		in.Problems[m.Cluster()] = problems
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{
 				View: view, Demote: verdict.Demote, Rank: m.Rank(),
@@ -144,20 +152,6 @@ func (r *Reconciler) gather(
 		}
 	}
 	return in, used
-}
-
-// concerned returns the members that publish a service or have copies of it here, sorted by id.
-func (r *Reconciler) concerned(publishing []*member.Member, copies map[string][]*discoveryv1.EndpointSlice) []*member.Member {
-	all := map[string]*member.Member{}
-	for cluster := range copies {
-		if m := r.Members.Get(cluster); m != nil {
-			all[cluster] = m
-		}
-	}
-	for _, m := range publishing {
-		all[m.Cluster()] = m
-	}
-	return slices.SortedFunc(maps.Values(all), func(a, b *member.Member) int { return strings.Compare(a.Cluster(), b.Cluster()) })
 }
 
 // Source returns the rules by which the local cluster reads slices of members. It lacks the id and the ranges of a
@@ -240,13 +234,6 @@ func (r *Reconciler) Encoded(service types.NamespacedName) int {
 		size += m.Encoded(service)
 	}
 	return size
-}
-
-// note notes the problems of the export of a cluster.
-func (in *Input) note(cluster string, problems []export.Problem) {
-	if len(problems) > 0 {
-		in.Problems[cluster] = problems
-	}
 }
 
 // observe returns the objects of a service in the local cluster.
