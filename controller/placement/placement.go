@@ -58,8 +58,6 @@ type placement struct {
 	places map[string]place // by cluster
 	// weighings has the weighing of each address family, if the import has weights and endpoints are ready.
 	weighings map[discoveryv1.AddressType]weighing
-	// surplus are the ready endpoints that weights leave out.
-	surplus map[endpointKey]bool
 }
 
 // A place is the place of a cluster in the order. All its endpoints have it, except those that a weight leaves out.
@@ -68,6 +66,8 @@ type place struct {
 	// use and cover are the results of Level for the endpoints of the cluster. They differ only for the local cluster
 	// with hints.
 	use, cover merge.Level
+	// surplus has the addresses of the ready endpoints that weights leave out.
+	surplus map[string]bool
 }
 
 // Of is a merge.Placing. Invalid settings of the import have no effect, except that invalid allowed clusters allow only the
@@ -75,7 +75,7 @@ type place struct {
 func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribution) merge.Placement {
 	p := &placement{
 		Here: h, imported: imported, headless: imported.Spec.Type == v1beta1.Headless, places: map[string]place{},
-		weighings: map[discoveryv1.AddressType]weighing{}, surplus: map[endpointKey]bool{},
+		weighings: map[discoveryv1.AddressType]weighing{},
 	}
 	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
 	p.tiers, p.tiersErr = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
@@ -108,7 +108,10 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 func (p *placement) place(cluster scope.Cluster, contribution merge.Contribution) place {
 	own := cluster.ID == p.Cluster.ID
 	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
-	its := place{outside: !own && p.allowed != nil && !p.allowed.Selects(cluster, p.Cluster), use: level, cover: level}
+	its := place{
+		outside: !own && p.allowed != nil && !p.allowed.Selects(cluster, p.Cluster), use: level, cover: level,
+		surplus: map[string]bool{},
+	}
 	if own && p.hinted {
 		its.cover = hintedTier
 	}
@@ -127,7 +130,7 @@ func (p *placement) Level(from merge.Contribution, endpoint *discoveryv1.Endpoin
 	switch {
 	case place.outside:
 		return merge.Unused, merge.Unused
-	case p.surplus[endpointKey{from.View.Cluster, endpoint.Addresses[0]}]:
+	case place.surplus[endpoint.Addresses[0]]:
 		return place.use | surplus, place.cover | surplus
 	}
 	return place.use, place.cover
@@ -162,7 +165,7 @@ func (p *placement) Rules(cluster string) (rules []string) {
 	}
 	if weight, weighted := p.weights[cluster]; weighted {
 		rules = append(rules, fmt.Sprintf("weight %d %%", weight))
-	} else if p.leavesSome(cluster) {
+	} else if len(place.surplus) > 0 {
 		rules = append(rules, "no weight")
 	}
 	return rules

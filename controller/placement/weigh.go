@@ -20,9 +20,6 @@ type weighing struct {
 	each map[string]int
 }
 
-// An endpointKey identifies an endpoint of an import.
-type endpointKey struct{ cluster, address string }
-
 // weigh decides which endpoints of an address family the weights of the import leave out.
 func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
 	w, positions := weighing{each: map[string]int{}}, map[string][]position{}
@@ -49,7 +46,7 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 	w.used = p.weights.Used(w.ready)
 	for cluster := range w.ready {
 		for _, each := range positions[cluster][w.used[cluster]:] {
-			p.surplus[endpointKey{cluster, each.address}] = true
+			p.places[cluster].surplus[each.address] = true
 		}
 	}
 	for _, ready := range levels {
@@ -73,14 +70,4 @@ func (p *placement) positionsOf(view *export.View, addressType discoveryv1.Addre
 	}
 	slices.SortFunc(ready, position.compare)
 	return slices.Compact(ready)
-}
-
-// leavesSome reports whether weights leave endpoints of a cluster out.
-func (p *placement) leavesSome(cluster string) bool {
-	for _, w := range p.weighings {
-		if w.used[cluster] < w.ready[cluster] {
-			return true
-		}
-	}
-	return false
 }
