@@ -29,7 +29,7 @@ func endpointSlices(observed Observed, agreed Decision, contributions []Contribu
 		for i := range view.Slices {
 			slice := &view.Slices[i]
 			endpoints, demoted := covered.place(agreed, contribution, slice)
-			object := endpointSlice(observed, view, slice)
+			object := endpointSlice(observed, view, slice, export.LabelService)
 			if !view.Absent() {
 				labelForKubeProxy(observed, agreed, object.Labels)
 			}
@@ -47,9 +47,7 @@ func endpointSlices(observed Observed, agreed Decision, contributions []Contribu
 func exposedSlices(observed Observed, agreed Decision, view *export.View) (result []*discoveryv1.EndpointSlice) {
 	for i := range view.Exposed {
 		slice := &view.Exposed[i]
-		object := endpointSlice(observed, view, slice)
-		delete(object.Labels, export.LabelService)
-		object.Labels[export.LabelExposed] = observed.Service.Name
+		object := endpointSlice(observed, view, slice, export.LabelExposed)
 		object.Annotations = view.Annotations(slice, nil)
 		object.Endpoints, object.Ports = slice.Endpoints, slicePorts(agreed, slice)
 		result = append(result, object)
@@ -57,14 +55,15 @@ func exposedSlices(observed Observed, agreed Decision, view *export.View) (resul
 	return result
 }
 
-// endpointSlice returns the object of a slice. Annotations, endpoints, ports and the derived Service are not set yet.
-func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
+// endpointSlice returns the object of a slice, whose label names the service. Annotations, endpoints, ports and the derived Service
+// are not set yet.
+func endpointSlice(observed Observed, view *export.View, slice *export.Slice, label string) *discoveryv1.EndpointSlice {
 	object := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: observed.Service.Namespace,
 			Name:      sliceName(observed, view, slice),
 			Labels: map[string]string{
-				export.LabelService:           observed.Service.Name,
+				label:                         observed.Service.Name,
 				export.LabelSourceCluster:     view.Cluster,
 				export.LabelKubernetesService: noService(observed, view.Cluster),
 			},
