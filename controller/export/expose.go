@@ -106,7 +106,9 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	case exposure == ExposeLoadBalancer:
 		balancer := Frontend{}
 		for _, ingress := range service.Status.LoadBalancer.Ingress {
-			balancer.Addresses = append(balancer.Addresses, cmp.Or(ingress.IP, ingress.Hostname))
+			if address := cmp.Or(ingress.IP, ingress.Hostname); address != "" { // the API allows entries with neither
+				balancer.Addresses = append(balancer.Addresses, address)
+			}
 		}
 		for _, port := range view.Spec.Ports {
 			balancer.Targets = append(balancer.Targets, Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number})

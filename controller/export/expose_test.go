@@ -109,6 +109,7 @@ func TestExposed(t *testing.T) {
 		"no selector":            {flag: ExposeNodePort, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
 		"only by annotation":     {annotation: "NodePort", service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
 		"nodes are not known":    {flag: ExposeNodePort, unknown: true, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: pods, problem: "nodes of this cluster are not known"},
+		"an entry of no address": {flag: ExposeLoadBalancer, service: []func(*corev1.Service){func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{}} }}, ports: "80/TCP", endpoints: pods, problem: "has no address in status.loadBalancer"},
 		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
 		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and pod  is not read"},
 		"one without host":       {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.1.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "is headless, and pod  is not read"},
