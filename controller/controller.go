@@ -91,9 +91,6 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 			return err
 		}
 	}
-	if err := validateMembers(cluster, c.options.Members); err != nil {
-		return err
-	}
 	if c.options.Probes != nil {
 		group.Go(func() { probe.Serve(ctx, c.options.Probes, cluster, c.probeKey(ctx, group)) })
 	}

@@ -146,23 +146,6 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// validateMembers returns an error if two of the configured members, or one of them and the local cluster, have the same
-// id.
-func validateMembers(own string, members []member.Static) error {
-	seen := map[string]bool{}
-	for _, static := range members {
-		id := static.Cluster
-		switch {
-		case id == own:
-			return fmt.Errorf("member %s=%s: this is the id of the local cluster: give each cluster an id of its own", id, static.Kubeconfig)
-		case seen[id]:
-			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id, static.Kubeconfig)
-		}
-		seen[id] = true
-	}
-	return nil
-}
-
 // maxImportMemory returns the budget in bytes for the slices of all members: a fifth of Go's soft memory limit
 // (GOMEMLIMIT), or DefaultMaxImportMemory without a limit. The cached copies of the local cluster take about as much
 // again, and so do slices while they are listed anew.

@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_514},
-		{"lines of controller/", lines["controller"], 16_064},
+		{"lines of controller/", lines["controller"], 15_737},
 		{"lines of cmd/", lines["cmd"], 5_174},
 		{"lines of " + units, lines[units], 50_652},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},

@@ -124,13 +124,8 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	return command
 }
 
-// complete fills in the options that are not flags, and reads the kubeconfigs that flags name.
+// complete fills in the options that are not flags.
 func (f *flags) complete() error {
-	for _, static := range f.Members {
-		if _, err := member.LoadKubeconfig(static.Kubeconfig); err != nil {
-			return fmt.Errorf("--member %s: %w", static.Cluster, err)
-		}
-	}
 	if f.Namespace == "" {
 		if namespace, err := os.ReadFile(namespaceFile); err == nil {
 			f.Namespace = strings.TrimSpace(string(namespace))

@@ -30,23 +30,20 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for args, want := range map[string]string{
-		"--kubeconfig= --cluster-id=east":               "set --kubeconfig", // outside of a cluster
-		"--no-such-flag":                                "no-such-flag",
-		"an-argument":                                   "an-argument",
-		"--kubeconfig=/does/not/exist":                  "/does/not/exist",
-		"--member=west":                                 "--member",
-		"--member=west=/does/not/exist":                 "/does/not/exist",
-		"--member-services=-1":                          "--member-services -1",
-		"--cluster-id=east --member=east=" + kubeconfig: "id of the local cluster",
-		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
-		"--cluster-id=a_b --bind-address=":                                         "a_b",
-		"--logging-format=xml":                                                     "use text or json",
-		"--bind-address=nowhere":                                                   "--bind-address",
-		"--denied-namespaces=[ --cluster-id=a":                                     "--denied-namespaces",
-		"--stale-after=5s --cluster-id=a":                                          "--stale-after",
-		"--gone-after=1s --cluster-id=a":                                           "--gone-after",
-		"--accept=[ --cluster-id=a":                                                "--accept",
-		"--prefer=> --cluster-id=a":                                                `">" is no list of tiers`,
+		"--kubeconfig= --cluster-id=east":      "set --kubeconfig", // outside of a cluster
+		"--no-such-flag":                       "no-such-flag",
+		"an-argument":                          "an-argument",
+		"--kubeconfig=/does/not/exist":         "/does/not/exist",
+		"--member=west":                        "--member",
+		"--member-services=-1":                 "--member-services -1",
+		"--cluster-id=a_b --bind-address=":     "a_b",
+		"--logging-format=xml":                 "use text or json",
+		"--bind-address=nowhere":               "--bind-address",
+		"--denied-namespaces=[ --cluster-id=a": "--denied-namespaces",
+		"--stale-after=5s --cluster-id=a":      "--stale-after",
+		"--gone-after=1s --cluster-id=a":       "--gone-after",
+		"--accept=[ --cluster-id=a":            "--accept",
+		"--prefer=> --cluster-id=a":            `">" is no list of tiers`,
 	} {
 		command := Command("")
 		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"},
