@@ -27,10 +27,15 @@ var (
 	propertyVersions  = []string{"v1beta1", "v1alpha1"}
 )
 
+// askWithin bounds each request with which the controller begins: its answer may be lost, and the heartbeat waits.
+const askWithin = 5 * time.Second
+
 // await calls ask every second until an answer is final, and logs the first one that is not.
 func await(ctx context.Context, what string, ask func(context.Context) (final bool, err error)) (err error) {
 	told := false
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (final bool, _ error) {
+		ctx, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
 		if final, err = ask(ctx); !final && !told {
 			klog.FromContext(ctx).Info("Waiting for the API server", "for", what, "err", err)
 			told = true

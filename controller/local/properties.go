@@ -21,12 +21,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-const (
-	// propertiesEvery is the time between two lists of the ClusterProperties, and bounds each list: its answer may be lost.
-	propertiesEvery = 30 * time.Second
-	// beginPatience bounds the list with which a leader begins: the heartbeat waits for it.
-	beginPatience = 2 * time.Second
-)
+// propertiesEvery is the time between two lists of the ClusterProperties, and bounds each list: its answer may be lost.
+const propertiesEvery = 30 * time.Second
 
 // Properties are the ClusterProperties of the local cluster (KEP-2149), as far as its heartbeat has room for them, so that each
 // cluster of the set sees the same. Call Begin before Run; the other methods may be called concurrently.
@@ -63,9 +59,7 @@ func (p *Properties) Text() string {
 // unknown. It returns once the network is known, or if the right to list is missing, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, published string) error {
 	return await(ctx, "the ClusterProperties of this cluster", func(ctx context.Context) (bool, error) {
-		limited, cancel := context.WithTimeout(ctx, beginPatience)
-		defer cancel()
-		err := p.read(limited)
+		err := p.read(ctx)
 		known := err == nil || published != "" && p.set(published) == nil
 		if known || p.network != "" || apierrors.IsForbidden(err) {
 			return true, nil

@@ -129,7 +129,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// TestALostAnswer: the properties are listed again, although the answer to a list never came.
+// TestALostAnswer: the properties are listed again, although the answer to a list never came, and so are they at the start.
 func TestALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists := 0
@@ -150,6 +150,10 @@ func TestALostAnswer(t *testing.T) {
 		defer stop()
 		if p.Run(ctx, func() {}); p.Text() != "{}" {
 			t.Errorf("after %d lists, the properties are %q", lists, p.Text())
+		}
+		lists = 0
+		if _, err := ID(t.Context(), client); !apierrors.IsNotFound(err) {
+			t.Errorf("after %d lists at the start: %v", lists, err)
 		}
 	})
 }
