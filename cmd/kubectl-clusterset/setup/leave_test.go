@@ -144,7 +144,8 @@ func TestLeaveGoesOn(t *testing.T) {
 		{"", "west", []string{"west"}, nothing + "remove its flag --member (value members of the chart) first"},
 		{"", "east", []string{"west"}, nothing + "remove its flag --member"},
 		{
-			"clusterprofile:fleet ClusterProfile fleet/west", "west", []string{"north", "west"},
+			"clusterprofile:fleet ClusterProfile fleet/west", "west",
+			[]string{"north", "west"},
 			nothing + "delete ClusterProfile fleet/west, or exclude it from --members-from clusterprofile:fleet first",
 		},
 	} {
