@@ -172,7 +172,7 @@ func (p *pass) writeService(ctx context.Context, kind string, existing, desired 
 	if err != nil {
 		return fmt.Errorf("%s %s/%s of %s: %w", kind, p.namespace(), desired.Name, p.observed.Service, err)
 	}
-	p.outcome.Again = p.outcome.Again || written != existing
+	p.outcome.Again = p.outcome.Again || written != existing && (existing == nil || export.IsExposed(desired))
 	return nil
 }
 
