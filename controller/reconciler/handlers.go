@@ -81,19 +81,22 @@ func (r *Reconciler) onService(object apply.Change) {
 	if service.Name != "" { // of this controller, unless another writer removed the managed-by label
 		r.enqueueShown(service, object)
 	}
-	if export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service)) {
+	own := export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service))
+	if strings.HasPrefix(key.Name, export.DerivedPrefix) && (!own || object.Gone) { // two services may share a derived name
+		for _, each := range r.API.Imports.List() {
+			of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
+			if of != service && of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
+				r.queue.Add(of)
+			}
+		}
+	}
+	if own {
 		return
 	}
 	if r.API.Exports.Get(key) != nil {
 		r.queue.Add(key)
 	}
 	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
-		for _, each := range r.API.Imports.List() {
-			of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-			if of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
-				r.queue.Add(of)
-			}
-		}
 		r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
 			return e.Namespace == key.Namespace &&
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name

@@ -168,3 +168,49 @@ func TestLeasesAtRest(t *testing.T) {
 		}
 	})
 }
+
+// TestAPortThatKeepsChanging: a change faster than the API server writes costs at most ten passes a second, here and in members.
+func TestAPortThatKeepsChanging(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		west.Export("web:10.65.0.1", "other:10.65.0.9")
+		sim.Wait(time.Minute)
+		for _, each := range set.Clusters() {
+			each.API.SetFault(each.Name, func(r *http.Request, serve apiserver.Serve) (*http.Response, error) {
+				if r.Method == http.MethodPut {
+					return apiserver.Slow(5*time.Millisecond)(r, serve)
+				}
+				return serve(r)
+			})
+		}
+		before := []map[string]int{requestsOf(east, "east"), requestsOf(west, "west")}
+		for i := range 500 { // 6.5 s
+			west.PutService("web", fmt.Sprintf("{ports: [{name: http, port: %d, targetPort: 8080}]}", 81+i%3))
+			sim.Wait(13 * time.Millisecond)
+		}
+		for i, each := range set.Clusters() {
+			after := requestsOf(each, each.Name)
+			for _, request := range []string{"update services", "update serviceimports", "update serviceimports/status"} {
+				if writes := after[request] - before[i][request]; writes < 20 || writes > 65 {
+					t.Errorf("%s: %d times %s", each.Name, writes, request)
+				}
+			}
+		}
+	})
+}
+
+// TestADerivedNameIsFree: of two services with the same derived name, the second one gets its IP once the first one is withdrawn.
+func TestADerivedNameIsFree(t *testing.T) {
+	const winner, loser = "s-k1qtda5r7c", "s-g9sgelsm7d"
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		west.Export("other:10.65.0.9", winner+":10.65.0.1")
+		sim.Wait(30 * time.Second)
+		west.Export(loser + ":10.65.0.2")
+		sim.Wait(30 * time.Second)
+		expect(t, east, map[string]string{winner: "west/10.65.0.1 -> VIP", loser: "west/10.65.0.2 -> NODATA (ForeignService)"})
+		west.Withdraw(winner)
+		sim.Wait(10 * time.Second)
+		expect(t, east, map[string]string{loser: "west/10.65.0.2 -> VIP"})
+	})
+}
