@@ -204,6 +204,30 @@ func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	}
 }
 
+// TestMembersOfAPass: they are in an order, so that no message that lists them changes without a cause.
+func TestMembersOfAPass(t *testing.T) {
+	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
+	accepting := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{scope.AcceptLabel: "true"}}}
+	err := r.Local.Namespaces.Indexer().Add(accepting)
+	for _, cluster := range []string{"e", "d", "c", "b", "a"} {
+		copied := merge.Merge(merge.Observed{Cluster: "east", Service: web, Place: r.here().Of},
+			[]merge.Contribution{{View: exporttest.View(cluster, 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
+		err = errors.Join(err, r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Secrets.Indexer().Add(
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{member.ClusterLabel: cluster}}}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Members.Join(t.Context(), nil)
+	order := ""
+	for _, contribution := range r.Look(web).Contributions {
+		order += contribution.View.Cluster
+	}
+	if order != "abcde" {
+		t.Errorf("the members are %s", order)
+	}
+}
+
 // withoutDerived returns a Reconciler whose pass over demo/web has deleted the derived Service, which has a label for a
 // service. The cache still shows the Service.
 func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.NamespacedName, derived *corev1.Service) {

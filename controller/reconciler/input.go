@@ -5,6 +5,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -125,7 +126,8 @@ func (r *Reconciler) gather(
 	for _, m := range publishing {
 		concerned[m.Cluster()] = m
 	}
-	for _, m := range concerned {
+	for _, cluster := range slices.Sorted(maps.Keys(concerned)) { // messages list them
+		m := concerned[cluster]
 		if m == nil {
 			continue // the copies of a cluster that left end
 		}
