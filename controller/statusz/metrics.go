@@ -30,7 +30,7 @@ var gauges = []struct{ name, help, labels string }{
 	{"exports", "ServiceExports of the local cluster.", ""},
 	{"imports", "ServiceImports that this controller created.", "type"},
 	{"conditions", "Conditions of ServiceExports and ServiceImports. A condition counts once for each of its reasons.", "kind type status reason"},
-	{"member_credentials_invalid", "Secrets of members that are invalid and not used.", ""},
+	{"member_credentials_invalid", "Credentials of members that are invalid and not used.", ""},
 	{"member_connected", "1 if reading a member works.", "member"},
 	{"member_synced", "1 once all slices of a member were listed with its credential.", "member"},
 	{"member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent until this leader received one.", "member"},

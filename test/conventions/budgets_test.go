@@ -33,12 +33,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_514},
+		{"lines of plugin/", lines["plugin"], 4_446},
 		{"lines of controller/", lines["controller"], 15_741},
-		{"lines of cmd/", lines["cmd"], 5_174},
+		{"lines of cmd/", lines["cmd"], 5_107},
 		{"lines of " + units, lines[units], 50_724},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_455},
+		{"words of Markdown", words, 24_438},
 	} {
 		switch {
 		case each.is > each.most:
