@@ -101,21 +101,21 @@ func (x *Index) apply(key string, service *Service) (moved bool) {
 	return true
 }
 
-// Totals counts what the index serves and skips.
-func (x *Index) Totals() (t Totals) {
+// Totals counts what the index serves and skips, in time proportional to the services. Updates wait for it, queries do not.
+func (x *Index) Totals() (totals Totals) {
 	x.updating.Lock()
 	defer x.updating.Unlock()
 	for _, service := range x.services {
 		switch {
 		case !service.Exists:
 		case service.headless:
-			t.Headless++
+			totals.Headless++
 		default:
-			t.ClusterSetIP++
+			totals.ClusterSetIP++
 		}
-		t.Skips.AddAll(service.Skips)
+		totals.Skips.AddAll(service.Skips)
 	}
-	return t
+	return totals
 }
 
 // Find returns the service of a name of kind Namespace or deeper. If it returns nil, q.Answer is complete.
