@@ -184,7 +184,7 @@ func TestAPassWaitsForDeletions(t *testing.T) {
 		if got := p.Behind(web); got != want {
 			t.Errorf("refused %q: the next pass waits: %t", refused, got)
 		}
-		if !p.Sees(web, Change{p.observed.EndpointSlices[0], true}) || p.Behind(web) {
+		if due, _ := p.Sees(web, Change{p.observed.EndpointSlices[0], true}); !due || p.Behind(web) {
 			t.Errorf("refused %q: the service is not due for the deletion", refused)
 		}
 		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // it waits for a finalizer, without another event

@@ -30,6 +30,8 @@ type unseen struct {
 	// early has the last event of each object since the pass began to write: a watch often shows a write before the API
 	// server answers it. It is nil between passes.
 	early map[types.UID]Change
+	// waiting is set if a pass waits until events have shown all writes.
+	waiting bool
 }
 
 // A Change is an object that a cache shows or, if Gone is set, no longer shows. The object is shared and must not be changed.
@@ -79,22 +81,24 @@ func (t *tracker) ends(service types.NamespacedName) (due bool) {
 }
 
 // Sees notes that a cache shows a change of an object of a service. It reports whether the service must be reconciled because of
-// it: not if it shows a written version or an older one. While a pass writes, Sees returns false, and ends decides.
-func (t *tracker) Sees(service types.NamespacedName, shown Change) (due bool) {
+// it: not if it shows a written version or an older one. While a pass writes, due is false, and ends decides. waited reports that
+// the caches show all writes now, for which a pass waited.
+func (t *tracker) Sees(service types.NamespacedName, shown Change) (due, waited bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.services[service]
 	switch {
 	case of == nil:
-		return true
+		return true, false
 	case of.early != nil:
 		of.early[shown.GetUID()] = shown
-		return false
+		return false, false
 	}
 	if due = of.concerned(shown); len(of.versions) == 0 {
 		delete(t.services, service)
+		waited = of.waiting
 	}
-	return due
+	return due, waited
 }
 
 // concerned is Sees between passes.
@@ -110,12 +114,23 @@ func (u *unseen) concerned(shown Change) bool {
 	return shown.Gone || version != shown.GetResourceVersion()
 }
 
-// Behind reports whether the caches do not show all writes of a service yet. The service must not be reconciled then.
-// Call Behind between passes, before the caches are read.
+// Behind reports whether the caches do not show all writes of a service yet.
 func (t *tracker) Behind(service types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.services[service] != nil
+}
+
+// Wait reports whether a service must not be reconciled yet, because the caches are behind: Sees or Expired tells when it must.
+// Call Wait between passes, before the caches are read.
+func (t *tracker) Wait(service types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.services[service]
+	if of != nil {
+		of.waiting = true
+	}
+	return of != nil
 }
 
 // Expired reports whether the caches have not shown all writes of a service UnseenFor after the last one, and forgets them then:

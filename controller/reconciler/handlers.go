@@ -63,8 +63,12 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 
 // enqueueShown enqueues a service because of an object that this controller may have written.
 func (r *Reconciler) enqueueShown(service types.NamespacedName, change apply.Change) {
-	if r.Applier.Sees(service, change) {
+	due, waited := r.Applier.Sees(service, change)
+	if due {
 		r.queue.AddLimited(service)
+	}
+	if waited {
+		r.queue.Add(service)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -285,6 +287,50 @@ func TestADerivedServiceLosesItsService(t *testing.T) {
 	}
 	if onChange(r.onService)(derived, nil); r.Applier.Behind(web) {
 		t.Error("a pass waits for an event that came")
+	}
+}
+
+// TestAPassWaitsForAnEvent: it does not ask again and again whether the caches show all writes.
+func TestAPassWaitsForAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, web, derived := withoutDerived(t, "web")
+		defer r.ShutDown()
+		r.heartbeat = heartbeat.New(heartbeat.Config{}, nil)
+		if rest := r.pass(t.Context(), web); rest != 0 || !r.Applier.Behind(web) {
+			t.Fatal("the pass does not wait")
+		}
+		if pass(time.Second); r.queue.Len() > 0 {
+			t.Error("the pass is repeated without an event")
+		}
+		err := r.Local.Services.Indexer().Delete(derived)
+		if onChange(r.onService)(derived, nil); err != nil || r.Applier.Behind(web) || queued(r) != "demo/web" {
+			t.Error("the pass waits for ever")
+		}
+	})
+}
+
+// TestAPassFollowsTheLastEvent: a pass that waits until the caches show what the controller wrote begins then.
+func TestAPassFollowsTheLastEvent(t *testing.T) {
+	name := metav1.ObjectMeta{Namespace: "demo", Name: "web"}
+	exported := &v1beta1.ServiceExport{ObjectMeta: name}
+	exported.CreationTimestamp = metav1.NewTime(exporttest.Day(1))
+	r, web, client := withAPI(t, exported), types.NamespacedName{Namespace: "demo", Name: "web"}, fake.NewClientset()
+	r.Applier.Core = client
+	r.Applier.Written = func(_, _ *discoveryv1.EndpointSlice) {}
+	var published *discoveryv1.EndpointSlice
+	client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		published = action.(clienttesting.CreateAction).GetObject().(*discoveryv1.EndpointSlice).DeepCopy()
+		published.UID, published.ResourceVersion = "a", "5"
+		return true, published, nil
+	})
+	err := errors.Join(r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}),
+		r.Local.Services.Indexer().Add(&corev1.Service{ObjectMeta: name, Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}}}))
+	_, _ = r.reconcile(t.Context(), web) // no API server takes the import
+	if _, behind := r.reconcile(t.Context(), web); err != nil || !errors.Is(behind, errBehind) {
+		t.Fatal("a pass does not wait", err, behind)
+	}
+	if onChange(r.onSlice)(nil, published); queued(r) != "demo/web" {
+		t.Error("a pass waits although the caches show all writes")
 	}
 }
 

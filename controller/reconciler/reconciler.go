@@ -252,7 +252,6 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	cancel()
 	took := time.Since(begin)
 	if errors.Is(err, errBehind) {
-		r.queue.AddAfter(service, min(restAtMost, max(backoffBase, restTimes*took)))
 		return 0
 	}
 	if outcome.Due {
@@ -302,7 +301,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if r.API.Version() == "" {
 		return apply.Outcome{}, nil // the process restarts once the API is served
 	}
-	if r.Applier.Behind(service) {
+	if r.Applier.Wait(service) {
 		return apply.Outcome{}, errBehind
 	}
 	in := r.Gather(ctx, service)

@@ -34,9 +34,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_446},
-		{"lines of controller/", lines["controller"], 15_741},
+		{"lines of controller/", lines["controller"], 15_759},
 		{"lines of cmd/", lines["cmd"], 5_107},
-		{"lines of " + units, lines[units], 50_724},
+		{"lines of " + units, lines[units], 50_777},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_438},
 	} {

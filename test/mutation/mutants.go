@@ -80,6 +80,8 @@ var reading = []mutant{
 		"TestScenarios/an_export_has_no_Service"),
 	at("controller/reconciler/reconciler.go", "copies that were just deleted are remembered as used, and come back",
 		`return apply.Outcome{}, errBehind`, `_ = errBehind`),
+	at("controller/reconciler/handlers.go", "a change that comes before the caches show what was written waits for ten seconds",
+		`if waited {`, `if waited && false {`),
 	at("controller/apply/tracker.go", "copies that were just deleted speak for a member, and come back",
 		`return object.GetDeletionTimestamp() != nil`, `return true`),
 	at("controller/apply/tracker.go", "what others change right after the controller stays as they left it",
