@@ -21,7 +21,8 @@ import (
 
 // Indexes of the nodes.
 const (
-	// byZone: by their zone, empty for a node without a zone.
+	// byZone: by their zone, empty for a node without a zone. One that is not ready is left out: it gets its zone soon, and all
+	// imports that prefer this cluster would change twice.
 	byZone = "zone"
 	// byAddress: by their IP addresses in canonical form.
 	byAddress = "address"
@@ -41,7 +42,12 @@ func newNodes(client typedcorev1.NodeInterface, addresses corev1.NodeAddressType
 	return informer.New[*Node](&informer.FreshnessGate{}, client, informer.Options{
 		Resource: "Nodes", Example: &corev1.Node{},
 		Indexers: cache.Indexers{
-			byZone:    func(object any) ([]string, error) { return []string{object.(*Node).Zone}, nil },
+			byZone: func(object any) ([]string, error) {
+				if node := object.(*Node); node.Zone != "" || node.Ready {
+					return []string{node.Zone}, nil
+				}
+				return nil, nil
+			},
 			byAddress: func(object any) ([]string, error) { return object.(*Node).Own, nil },
 		},
 		Transform: func(object any) (any, error) {
@@ -137,7 +143,7 @@ func (c *Cluster) Zones() placement.Nodes {
 	return placement.Nodes{Zones: zones}
 }
 
-// NodesWithoutZone returns the names of the nodes on which hints have no effect.
+// NodesWithoutZone returns the names of the ready nodes on which hints have no effect.
 func (c *Cluster) NodesWithoutZone() []string {
 	names, _ := c.Nodes.Indexer().IndexKeys(byZone, "") // only an unknown index is an error
 	return names

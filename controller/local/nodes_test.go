@@ -33,6 +33,19 @@ func TestOwns(t *testing.T) {
 	}
 }
 
+// TestNodesWithoutZone: a new node gets its zone before it is ready.
+func TestNodesWithoutZone(t *testing.T) {
+	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
+	for _, is := range []export.Node{{Zone: "a"}, {}, {Ready: true}} {
+		if err := c.Nodes.Indexer().Add(&Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(is)}, Node: is}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if without := c.NodesWithoutZone(); len(without) != 1 || without[0] != fmt.Sprint(export.Node{Ready: true}) {
+		t.Errorf("without a zone are %q", without)
+	}
+}
+
 // TestNode: other networks reach a node by its addresses of a type, or by the addresses in its annotation, one of each family.
 func TestNode(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: "a"}}, Status: corev1.NodeStatus{

@@ -34,11 +34,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_446},
-		{"lines of controller/", lines["controller"], 15_759},
+		{"lines of controller/", lines["controller"], 15_765},
 		{"lines of cmd/", lines["cmd"], 5_107},
-		{"lines of " + units, lines[units], 50_777},
+		{"lines of " + units, lines[units], 50_792},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_438},
+		{"words of Markdown", words, 24_439},
 	} {
 		switch {
 		case each.is > each.most:
