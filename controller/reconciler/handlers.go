@@ -4,8 +4,10 @@ package reconciler
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,7 +39,7 @@ func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.queue.Add(
 // onProperties handles the properties of the local cluster, on which all services depend.
 func (r *Reconciler) onProperties() {
 	r.Tracker.SetLocal(r.Properties.All()[scope.ClusterSetProperty], r.Properties.Network())
-	r.enqueueAll("")
+	r.enqueueAll("", 0)
 }
 
 // dependsOnMembers reports whether an export depends on the set of members and on their properties.
@@ -137,7 +139,7 @@ func (r *Reconciler) onSlice(object apply.Change) {
 		r.queue.Add(of)
 	}
 	if of == local.APIServer {
-		r.enqueueAll("") // endpoints of members must not have its addresses
+		r.enqueueAll("", 0) // endpoints of members must not have its addresses
 	}
 }
 
@@ -148,7 +150,7 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 	was, is := ptr.Deref(old, corev1.Namespace{}), ptr.Deref(current, corev1.Namespace{})
 	if (old == nil) != (current == nil) || was.UID != is.UID || local.Accepted(old) != local.Accepted(current) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) {
-		r.enqueueAll(cmp.Or(is.Name, was.Name))
+		r.enqueueAll(cmp.Or(is.Name, was.Name), 0)
 	}
 	stood, stands := Standing(old), Standing(current)
 	if is.Name == r.Namespace && (stood.Demote != stands.Demote || stood.Rank != stands.Rank) {
@@ -156,15 +158,25 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 	}
 }
 
-// onNode enqueues all services when the nodes, their zones, addresses or ranges of pods change: hints depend on the
-// zones, and endpoints of members must not have these addresses. Exports with node ports depend on other changes, too.
+// nodesWithin is the time in which all services are reconciled after a node came or went: with many imports and an autoscaler,
+// other changes would wait for them.
+const nodesWithin = time.Minute
+
+// onNode enqueues the services that a change of the nodes concerns: hints depend on the zones, exports with node ports on all
+// properties of a node, and all services on addresses, because endpoints of members must not have those of nodes or their pods.
 func (r *Reconciler) onNode(before, after metav1.Object) {
 	old, existed := before.(*local.Node)
 	current, exists := after.(*local.Node)
-	switch {
-	case !existed, !exists, old.Zone != current.Zone, !slices.Equal(old.Own, current.Own), !slices.Equal(old.PodCIDRs, current.PodCIDRs):
-		r.enqueueAll("")
-	case old.Ready != current.Ready, !slices.Equal(old.Addresses, current.Addresses):
+	if is := r.Local.Zones(); is.SomeWithoutZone != r.zones.SomeWithoutZone || !slices.Equal(is.Zones, r.zones.Zones) {
+		r.zones = is
+		r.enqueueAll("", 0)
+		return
+	}
+	moved := !existed || !exists || !slices.Equal(old.Own, current.Own) || !slices.Equal(old.PodCIDRs, current.PodCIDRs)
+	if moved {
+		r.enqueueAll("", nodesWithin)
+	}
+	if moved || old.Ready != current.Ready || old.Zone != current.Zone || !slices.Equal(old.Addresses, current.Addresses) {
 		r.enqueueExposed(export.ExposeNodePort)
 	}
 }
@@ -190,8 +202,8 @@ func (r *Reconciler) enqueueCluster(cluster string) {
 	}
 }
 
-// enqueueAll enqueues all services of a namespace, empty for all, that are exported, imported, or were.
-func (r *Reconciler) enqueueAll(namespace string) {
+// enqueueAll enqueues all services of a namespace, empty for all, that are exported, imported, or were, spread over a time.
+func (r *Reconciler) enqueueAll(namespace string, within time.Duration) {
 	services := r.Exported()
 	for _, each := range r.API.Imports.List() {
 		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
@@ -206,7 +218,7 @@ func (r *Reconciler) enqueueAll(namespace string) {
 	}
 	for service := range services {
 		if namespace == "" || service.Namespace == namespace {
-			r.queue.Add(service)
+			r.queue.AddAfter(service, time.Duration(rand.Int64N(int64(within)+1)))
 		}
 	}
 }

@@ -67,6 +67,7 @@ func withServices(t *testing.T) *Reconciler {
 func TestChanges(t *testing.T) {
 	const all = "demo/cache demo/chosen demo/free demo/imported demo/plain demo/queue demo/taken demo/web"
 	r := withServices(t)
+	r.zones = r.Local.Zones()
 	deleted := func(name string, ips ...string) func() {
 		return func() {
 			r.onService(apply.Change{Gone: true, Object: &corev1.Service{
@@ -119,7 +120,7 @@ func TestChanges(t *testing.T) {
 		"a node is down":                       {node(export.ExposeNone, down), ""},
 		"a node is down, exposed by others":    {node(export.ExposeLoadBalancer, down), ""},
 		"a node is down, exposed by its ports": {node(export.ExposeNodePort, down), "demo/chosen demo/web other/web"},
-		"a node has another range":             {node(export.ExposeNone, func(n *local.Node) { n.PodCIDRs = []string{"10.1.0.0/24"} }), all + " other/taken other/web"},
+		"a node has another zone":              {func() { r.zones.SomeWithoutZone = false; r.onNode(nil, nil) }, all + " other/taken other/web"},
 		"the cluster has a rank":               {rank("clusterset-dns", "y", "2"), "demo/cache"},
 		"the same":                             {rank("clusterset-dns", "2", "2"), ""},
 		"one that is not valid":                {rank("clusterset-dns", "2", "z"), "demo/cache"},
@@ -136,6 +137,30 @@ func TestChanges(t *testing.T) {
 		if got := Standing(namespace).Rank; got != rank {
 			t.Errorf("rank %d, want %d", got, rank)
 		}
+	}
+}
+
+// TestNodesComeAndGo: other changes do not wait until all services are reconciled for a node, except for exports that need it.
+func TestNodesComeAndGo(t *testing.T) {
+	added := &local.Node{}
+	for name, change := range map[string]func(r *Reconciler){
+		"it comes":             func(r *Reconciler) { r.onNode(nil, added) },
+		"it goes":              func(r *Reconciler) { r.onNode(added, nil) },
+		"it has an address":    func(r *Reconciler) { r.onNode(added, &local.Node{Node: export.Node{Own: []string{"192.0.2.7"}}}) },
+		"its pods get a range": func(r *Reconciler) { r.onNode(added, &local.Node{PodCIDRs: []string{"10.1.0.0/24"}}) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := withServices(t)
+			defer r.ShutDown()
+			r.zones, r.Expose = r.Local.Zones(), export.ExposeNodePort
+			change(r)
+			if got := queued(r); got != "demo/chosen demo/web other/web" {
+				t.Errorf("%s: at once, %q are reconciled", name, got)
+			}
+			if pass(nodesWithin + time.Second); r.queue.Len() != 10 {
+				t.Errorf("%s: %d services are reconciled", name, r.queue.Len())
+			}
+		})
 	}
 }
 

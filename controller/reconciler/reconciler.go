@@ -26,6 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -71,6 +72,8 @@ type Reconciler struct {
 	failedTurns chan struct{}
 	// memories are the memories of exports, by service.
 	memories sync.Map
+	// zones are those of the nodes when all services were last enqueued for them. Only onNode uses them.
+	zones placement.Nodes
 	// heartbeat is set by Run.
 	heartbeat *heartbeat.Renewer
 	// working is the number of services that are being reconciled.
@@ -105,6 +108,7 @@ func (r *Reconciler) Attach() {
 	r.Local.Services.Handle(onChange(r.onService))
 	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
 	r.Local.Namespaces.Handle(r.onNamespace)
+	r.zones = r.Local.Zones()
 	r.Local.Nodes.Handle(r.onNode)
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 

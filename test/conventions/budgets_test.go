@@ -34,9 +34,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_446},
-		{"lines of controller/", lines["controller"], 15_765},
+		{"lines of controller/", lines["controller"], 15_781},
 		{"lines of cmd/", lines["cmd"], 5_107},
-		{"lines of " + units, lines[units], 50_792},
+		{"lines of " + units, lines[units], 50_817},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_439},
 	} {
