@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
@@ -47,8 +48,8 @@ type Multicluster struct {
 	startupTimeout time.Duration
 	options        watch.Options
 
-	keys []string // of the server block, each prefixed with an address on which the block listens
-	view string   // of the server block; empty if it has no view
+	server *dnsserver.Config // of the server block; it knows its view only after setup
+	keys   []string          // of the server block, each prefixed with an address on which the block listens
 	// previous is the plugin that a reload replaces. It answers until this plugin has answers.
 	previous atomic.Pointer[Multicluster]
 
@@ -262,12 +263,12 @@ func (m *Multicluster) Metadata(ctx context.Context, state request.Request) cont
 // the remaining resources are missing or forbidden: this plugin's zones are then not served, but the server's other
 // zones are.
 func (m *Multicluster) Ready() bool {
-	if m.previous.Load() != nil { // read before source: previous is cleared only after source was set
-		return true
-	}
 	source := m.source.Load()
-	if source == nil {
-		return false
+	switch {
+	case source == nil: // during a reload, this plugin starts after the ready plugin
+		return m.predecessor() != nil
+	case m.previous.Load() != nil: // read after source, and cleared after source has settled
+		return true
 	}
 	select {
 	case <-source.Settled():

@@ -173,6 +173,7 @@ func selector(args []string, into *string) error {
 // parse reads the plugin's block of a server block.
 func parse(c *caddy.Controller) (*Multicluster, error) {
 	m := newMulticluster()
+	m.server = dnsserver.GetConfig(c)
 	c.Next() // the name of the plugin
 	reverse, err := parseZones(c, m)
 	if err != nil {
@@ -210,7 +211,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
 	m.config.Zones, m.config.Reverse = append(m.config.Zones, reverse...), len(reverse)
-	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&
+	if root := m.server.Root; root != "" && m.options.Kubeconfig != "" &&
 		!filepath.IsAbs(m.options.Kubeconfig) {
 		m.options.Kubeconfig = filepath.Join(root, m.options.Kubeconfig)
 	}

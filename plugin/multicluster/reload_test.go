@@ -389,6 +389,7 @@ func TestAServerBlockAnswersNothingOfAnother(t *testing.T) {
 	}
 }
 
+// TestOnlyThePluginOfTheSameServerBlockIsAPredecessor: it keeps a plugin ready that a reload has not started yet.
 func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones, keys []string
@@ -396,25 +397,25 @@ func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
 		answers     bool
 		want        bool
 	}{
-		"the same":        {[]string{testZone}, []string{"dns://.:53"}, "", true, true},
-		"one zone of two": {[]string{"example.org.", testZone}, []string{"dns://.:53"}, "", true, true},
-		"no answers yet":  {[]string{testZone}, []string{"dns://.:53"}, "", false, false},
-		"another zone":    {[]string{"example.org."}, []string{"dns://.:53"}, "", true, false},
-		"another port":    {[]string{testZone}, []string{"dns://.:54"}, "", true, false},
-		"another view":    {[]string{testZone}, []string{"dns://.:53"}, "internal", true, false},
-		"one key of two":  {[]string{testZone}, []string{"dns://a.:53", "dns://.:53"}, "", true, true},
+		"the same":        {[]string{testZone}, []string{"dns://.:53"}, "internal", true, true},
+		"one zone of two": {[]string{"example.org.", testZone}, []string{"dns://.:53"}, "internal", true, true},
+		"no answers yet":  {[]string{testZone}, []string{"dns://.:53"}, "internal", false, false},
+		"another zone":    {[]string{"example.org."}, []string{"dns://.:53"}, "internal", true, false},
+		"another port":    {[]string{testZone}, []string{"dns://.:54"}, "internal", true, false},
+		"another view":    {[]string{testZone}, []string{"dns://.:53"}, "", true, false},
+		"one key of two":  {[]string{testZone}, []string{"dns://a.:53", "dns://.:53"}, "internal", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old, next := newTestPlugin(demo...), newMulticluster()
-			old.config.Zones, old.keys, old.view = test.zones, test.keys, test.view
-			next.config.Zones, next.keys = []string{testZone}, []string{"dns://.:53"}
+			old.config.Zones, old.keys, old.server.ViewName = test.zones, test.keys, test.view
+			next.config.Zones, next.keys, next.server.ViewName = []string{testZone}, []string{"dns://.:53"}, "internal"
 			if !test.answers {
 				old.index.Store(nil)
 			}
 			started.Store(old, context.CancelFunc(func() {}))
 			defer old.stop()
-			if got := next.predecessor() == old; got != test.want {
-				t.Errorf("got %v", got)
+			if got := next.predecessor() == old; got != test.want || next.Ready() != test.want {
+				t.Errorf("got %v; before the start it is ready: %v", got, next.Ready())
 			}
 		})
 	}

@@ -31,8 +31,7 @@ func setup(c *caddy.Controller) error {
 	if _, err := m.options.Load(); err != nil {
 		return plugin.Error(pluginName, c.Err(err.Error()))
 	}
-	config := dnsserver.GetConfig(c)
-	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
+	m.server.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		m.Next = next
 		return m
 	})
@@ -40,16 +39,14 @@ func setup(c *caddy.Controller) error {
 	for _, instance := range caddy.Instances() { // any of them may fail to restart, even an instance without the plugin
 		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
 	}
-	for _, host := range config.ListenHosts {
+	for _, host := range m.server.ListenHosts {
 		for _, key := range c.ServerBlockKeys {
 			m.keys = append(m.keys, host+" "+key)
 		}
 	}
-	m.previous.Store(m.predecessor())
 	c.OnStartup(func() error {
-		m.view = config.ViewName // which is not set yet at setup
-		m.setAddresses(localAddresses(config.ListenHosts))
-		for key := range config.TsigSecret {
+		m.setAddresses(localAddresses(m.server.ListenHosts))
+		for key := range m.server.TsigSecret {
 			m.signature = max(m.signature, sizeSignature+len(key)+1)
 		}
 		ctx, stop := context.WithCancel(context.Background())
@@ -58,7 +55,7 @@ func setup(c *caddy.Controller) error {
 			return plugin.Error(pluginName, err)
 		}
 		started.Store(m, stop)
-		m.notifySecondaries(ctx, config.Handler("transfer"))
+		m.notifySecondaries(ctx, m.server.Handler("transfer"))
 		return nil
 	})
 	c.OnShutdown(func() error {
@@ -70,6 +67,7 @@ func setup(c *caddy.Controller) error {
 
 func newMulticluster() *Multicluster {
 	return &Multicluster{
+		server:         new(dnsserver.Config),
 		config:         record.Config{TTL: defaultTTL},
 		startupTimeout: defaultStartupTimeout,
 		now:            time.Now,
@@ -97,7 +95,7 @@ func (m *Multicluster) start(ctx context.Context) error {
 		return err
 	}
 	replacing, replaced := context.WithCancel(ctx)
-	previous := m.predecessor() // may differ from the predecessor at setup
+	previous := m.predecessor()
 	if previous != nil && !previous.source.Load().Share(replacing) {
 		previous = nil
 	}
@@ -196,12 +194,11 @@ func stopOrphans() error {
 }
 
 // predecessor returns the plugin that answers for the plugin that m replaces: same server block and view, and a common
-// zone. It is nil if there is none with answers. It is called at setup, before a plugin of the new instance starts, and
-// again at the start.
+// zone. It is nil if there is none with answers.
 func (m *Multicluster) predecessor() *Multicluster {
 	for key := range started.Range {
 		other := key.(*Multicluster)
-		if m.view == other.view && overlap(m.keys, other.keys) && overlap(m.config.Zones, other.config.Zones) &&
+		if m.server.ViewName == other.server.ViewName && overlap(m.keys, other.keys) && overlap(m.config.Zones, other.config.Zones) &&
 			other.active().state() != nil {
 			return other.active()
 		}
