@@ -3,20 +3,39 @@
 package watch
 
 import (
+	"errors"
 	golog "log"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
-	var logged strings.Builder
-	before := golog.Writer()
-	golog.SetOutput(&logged)
+// logOf returns what is logged until the end of the test.
+func logOf(t *testing.T) *strings.Builder {
+	logged, before := new(strings.Builder), golog.Writer()
+	golog.SetOutput(logged)
 	t.Cleanup(func() { golog.SetOutput(before) })
+	return logged
+}
+
+// TestAFailureIsLoggedOnceAMinute: a watch that expired is no failure, and does not hide the next one.
+func TestAFailureIsLoggedOnceAMinute(t *testing.T) {
+	logged := logOf(t)
+	b := newBench(t, Options{})
+	for _, err := range []error{apierrors.NewResourceExpired("too old"), errors.New("refused"), errors.New("reset")} {
+		b.imports.asked(err)
+	}
+	if text := logged.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "serviceimports") || !strings.Contains(text, "refused") {
+		t.Errorf("logged is %q", text)
+	}
+}
+
+func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
+	logged := logOf(t)
 	b := newBench(t, Options{})
 	fixed := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
 	bad := fixed.DeepCopy()

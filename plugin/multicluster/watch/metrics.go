@@ -106,20 +106,22 @@ func (gauges) Collect(metrics chan<- prometheus.Metric) {
 func (s *store) report(err error) {
 	reason := reasonOf(err)
 	watchErrors.WithLabelValues(string(s.resource), reason).Inc()
+	if reason == "expired" { // a watch ends with this error when its version is too old; the reflector then lists again
+		return
+	}
 	watched := string(s.resource)
 	if s.namespace != "" {
 		watched += " in namespace " + s.namespace
 	}
 	s.failed.Do(func() {
 		switch reason {
-		case "expired": // a watch ends with this error when its version is too old; the reflector then lists again
 		case "not_found":
 			log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
 		case "forbidden":
-			log.Errorf("The API server does not let us list and watch %s: grant the right; asking again until it does: %v",
-				watched, err)
+			log.Errorf("The API server does not let us list and watch %s: check the credentials and grant the right; "+
+				"asking again until it does: %v", watched, err)
 		default:
-			log.Warningf("Cannot watch %s, answering from what is known: %v", watched, err)
+			log.Warningf("Cannot list or watch %s: answers do not follow their changes until a retry succeeds: %v", watched, err)
 		}
 	})
 }
