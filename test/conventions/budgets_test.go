@@ -33,12 +33,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_447},
+		{"lines of plugin/", lines["plugin"], 4_448},
 		{"lines of controller/", lines["controller"], 15_781},
 		{"lines of cmd/", lines["cmd"], 5_107},
-		{"lines of " + units, lines[units], 50_837},
+		{"lines of " + units, lines[units], 50_847},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_439},
+		{"words of Markdown", words, 24_449},
 	} {
 		switch {
 		case each.is > each.most:

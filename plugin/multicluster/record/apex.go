@@ -23,11 +23,12 @@ func makeSOA(config *Config, serial uint32) (soa [][]dns.RR) {
 	for i, zone := range config.Zones {
 		server := config.nameServer(i)
 		soa = append(soa, []dns.RR{&dns.SOA{
-			Hdr:     header(zone, dns.TypeSOA, config.TTL),
+			// The TTL limits how long resolvers remember that a name does not exist (RFC 2308, section 5).
+			Hdr:     header(zone, dns.TypeSOA, min(config.TTL, 300)),
 			Ns:      server,
 			Mbox:    "hostmaster" + server[len("ns.dns"):],
 			Serial:  serial,
-			Refresh: 7200, // as in CoreDNS's kubernetes plugin, like the next two
+			Refresh: 7200, // as in CoreDNS's kubernetes plugin, like 300 and the next two
 			Retry:   1800,
 			Expire:  86400,
 			Minttl:  config.TTL,

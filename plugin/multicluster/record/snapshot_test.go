@@ -93,6 +93,16 @@ func TestTheSerialNeverGoesBack(t *testing.T) {
 	}
 }
 
+func TestThatANameDoesNotExistIsRememberedFiveMinutesAtMost(t *testing.T) {
+	for ttl, want := range map[uint32]uint32{0: 0, 300: 300, 3600: 300} {
+		x := record.NewIndex(&record.Config{Zones: []string{zone}, TTL: ttl})
+		x.Update(1, nil)
+		if soa := x.State().SOA(0)[0].(*dns.SOA); min(soa.Hdr.Ttl, soa.Minttl) != want {
+			t.Errorf("with ttl %d the record is %v", ttl, soa)
+		}
+	}
+}
+
 // TestASnapshotIsOfOneMoment: an iteration returns the records of its beginning, and deleted services leave no records.
 func TestASnapshotIsOfOneMoment(t *testing.T) {
 	x := record.NewIndex(config)
