@@ -24,6 +24,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/tsig"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 
@@ -44,7 +45,6 @@ type Multicluster struct {
 	config         record.Config
 	maxAnswers     int // 0: as many as fit
 	prefer         record.Preference
-	signature      int // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
 	options        watch.Options
 
@@ -65,7 +65,7 @@ func (*Multicluster) Name() string { return pluginName }
 // ServeDNS implements plugin.Handler.
 func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	// Growing a stack copies it. WriteMsg needs the deepest stack, so answer has returned before it is called.
-	reply, rcode := m.answer(w, r)
+	reply, rcode := m.answer(ctx, w, r)
 	if reply == nil && rcode == dns.RcodeSuccess {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
@@ -79,7 +79,7 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 
 // answer returns the reply to a question and its rcode. If the reply is nil, the server replies with the rcode; if that
 // is RcodeSuccess, the next plugin answers.
-func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg, rcode int) {
+func (m *Multicluster) answer(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg, rcode int) {
 	question := &r.Question[0]
 	zone, below := m.match(question.Name)
 	if zone < 0 || question.Qclass != dns.ClassINET {
@@ -102,7 +102,7 @@ func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg,
 	}
 	var q record.Question
 	q.Name, q.Zone, q.Type, q.Max, q.Prefer = question.Name, zone, question.Qtype, active.maxAnswers, active.prefer
-	q.Answer.Result = active.lookup(&q, below, state, w, r)
+	q.Answer.Result = active.lookup(ctx, &q, below, state, w, r)
 	if q.Answer.Result == record.NotExist && m.Fall.Through(q.Name) && m.Next != nil {
 		return nil, dns.RcodeSuccess
 	}
@@ -127,7 +127,7 @@ func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply
 
 // lookup answers a question for a name in a zone, except for the result, which it returns.
 func (m *Multicluster) lookup(
-	q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg,
+	ctx context.Context, q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg,
 ) record.Result {
 	if m.config.IsReverse(q.Zone) && below != "" {
 		return m.index.Load().LookupReverse(q)
@@ -144,7 +144,7 @@ func (m *Multicluster) lookup(
 		return q.Answer.Result
 	}
 	if service.Limits(q) {
-		m.fill(&q.Client, w, r)
+		m.fill(ctx, &q.Client, w, r)
 	}
 	return service.Lookup(q)
 }
@@ -186,14 +186,21 @@ func (m *Multicluster) state() *record.State {
 // the reply, without options that no plugin registered, such as cookies and padding.
 const sizeOPT = 11
 
+// sizeSignature is the number of octets of the longest TSIG record of a reply, with hmac-sha512, without the name of
+// the key (RFC 8945, section 4.2). The server does not truncate a signed reply.
+const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
+
 // fill sets what limits and orders an answer: the octets available for records, the start in a large set, and the
 // location of the client.
-func (m *Multicluster) fill(c *record.Client, w dns.ResponseWriter, r *dns.Msg) {
+func (m *Multicluster) fill(ctx context.Context, c *record.Client, w dns.ResponseWriter, r *dns.Msg) {
 	state := request.Request{W: w, Req: r}
 	ip := clientIP(w)
-	c.Size, c.Point = state.Size()-m.signature, m.point(ip) // reserved even if the reply is not signed
+	c.Size, c.Point = state.Size(), m.point(ip)
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT
+	}
+	if key, signed := tsig.ValidatedKeyName(ctx); signed {
+		c.Size -= sizeSignature + len(key) + 1
 	}
 	if source := m.source.Load(); source != nil && m.config.Cluster != "" {
 		c.Place = source.Topology().Place(ip)
@@ -228,8 +235,7 @@ func (m *Multicluster) reply(r *dns.Msg, found *record.Answer, soa []dns.RR) (*d
 	switch found.Result {
 	case record.Found:
 		msg.Answer, msg.Extra, msg.Truncated = found.Answer, found.Extra, found.Truncated
-		// The answer was sized for compressed names. The server compresses only replies that it does not sign.
-		msg.Compress = m.signature > 0
+		msg.Compress = true // the answer was sized for this; the server turns it off for replies that fit without
 	case record.Empty:
 		msg.Ns = soa
 	case record.NotExist:

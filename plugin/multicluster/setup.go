@@ -46,9 +46,6 @@ func setup(c *caddy.Controller) error {
 	}
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(m.server.ListenHosts))
-		for key := range m.server.TsigSecret {
-			m.signature = max(m.signature, sizeSignature+len(key)+1)
-		}
 		ctx, stop := context.WithCancel(context.Background())
 		if err := m.start(ctx); err != nil {
 			stop()
@@ -73,10 +70,6 @@ func newMulticluster() *Multicluster {
 		now:            time.Now,
 	}
 }
-
-// sizeSignature is the number of octets of the longest TSIG record of a reply, with hmac-sha512, without the name of
-// the key (RFC 8945, section 4.2).
-const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
 
 // setAddresses makes the records of the zones' apexes.
 func (m *Multicluster) setAddresses(addresses []netip.Addr) {
