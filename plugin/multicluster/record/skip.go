@@ -34,12 +34,6 @@ const (
 	NameTooLong Reason = "name_too_long"
 )
 
-// Reasons lists all reasons.
-var Reasons = []Reason{
-	Bookkeeping, Undecodable, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
-	InvalidAddressType, InvalidSourceCluster, InvalidSRV, NameTooLong,
-}
-
 // Skips counts what was left out, by reason. Nil is empty.
 type Skips map[Reason]int
 
