@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -137,11 +136,10 @@ func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
 	return &filled
 }
 
-// ServiceAddresses returns the cluster IPs of a Service. A headless Service has none.
-func ServiceAddresses(object *corev1.Service) []netip.Addr {
-	var addrs []netip.Addr
-	for _, ip := range object.Spec.ClusterIPs {
-		if addr, _ := netip.ParseAddr(ip); isServiceAddress(addr) {
+// ServiceAddresses returns the addresses among the IPs of a Service or an import. A headless Service has none.
+func ServiceAddresses(ips []string) (addrs []netip.Addr) {
+	for _, ip := range ips {
+		if addr, _ := netip.ParseAddr(strings.TrimSpace(ip)); isServiceAddress(addr) {
 			addrs = append(addrs, addr)
 		}
 	}

@@ -5,7 +5,6 @@ package record
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -48,15 +47,13 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	case !imported.Headless && object.Spec.Type != mcsv1beta1.ClusterSetIP:
 		return imported.refuse(object, InvalidType)
 	}
-	for _, ip := range object.Spec.IPs {
-		switch addr, _ := netip.ParseAddr(strings.TrimSpace(ip)); {
-		case !isServiceAddress(addr):
-			imported.Skips.Add(InvalidIP, 1)
-		case !imported.Headless:
-			imported.Addrs = append(imported.Addrs, addr)
-		}
+	addrs := ServiceAddresses(object.Spec.IPs)
+	if invalid := len(object.Spec.IPs) - len(addrs); invalid > 0 {
+		imported.Skips.Add(InvalidIP, invalid)
 	}
-	imported.Addrs = sortAddrs(imported.Addrs)
+	if !imported.Headless {
+		imported.Addrs = sortAddrs(addrs)
+	}
 	imported.derived = annotatedServices(object.Annotations)
 	for i := range object.Spec.Ports {
 		port := &object.Spec.Ports[i]

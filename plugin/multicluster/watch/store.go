@@ -74,7 +74,7 @@ func (s *store) item(from any) *item {
 		imported, err := decodeImport(from)
 		i.key, i.content, i.undecodable = imported.Key, imported, err
 	case *corev1.Service:
-		i.key, i.content = objectID(i.namespace, i.name), record.ServiceAddresses(from)
+		i.key, i.content = objectID(i.namespace, i.name), record.ServiceAddresses(from.Spec.ClusterIPs)
 	case *discoveryv1.EndpointSlice:
 		i.content = record.FromEndpointSlice(from, s.options.TopologyZones || s.options.Nodes)
 		i.key = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
