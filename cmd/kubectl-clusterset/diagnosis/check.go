@@ -40,6 +40,13 @@ type Finding struct {
 type problems struct {
 	check string
 	state.Findings
+	// unknown is why there may be more.
+	unknown string
+}
+
+// skip says that the check lacks a fact: without problems, its result is Skipped. The first reason counts.
+func (p *problems) skip(format string, args ...any) {
+	p.unknown = cmp.Or(p.unknown, fmt.Sprintf(format, args...))
 }
 
 func (p *problems) fail(fix, format string, args ...any) { p.Fail(p.check, fix, format, args...) }
@@ -49,15 +56,14 @@ func (p *problems) warn(fix, format string, args ...any) { p.Warn(p.check, fix, 
 type Check struct {
 	// Name and About are copied to its findings.
 	Name, About string
-	// run adds the problems of a cluster. It changes nothing.
+	// run adds the problems of a cluster, and skips what it does not know. It changes nothing.
 	run func(*Set, *Cluster, *problems)
 	// before makes the check run before clusterset-dns is installed, too.
 	before bool
 	// unreached makes the check run for unreachable clusters too; other checks are skipped.
 	unreached bool
-	// skip returns the reason to skip a reachable cluster, or an empty string; nil
-	// means never.
-	skip func(*Set, *Cluster) string
+	// stated skips the check if the state of the controller is unknown.
+	stated bool
 }
 
 // allChecks are all checks. Causes come before their effects.
@@ -78,13 +84,13 @@ func (s *Set) Check() Findings {
 			found := problems{check: check.Name}
 			switch {
 			case c.Unreachable != nil && !check.unreached:
-				finding.Reason = "The API server is unreachable."
-			case check.skip != nil:
-				finding.Reason = check.skip(s, c)
-			}
-			if finding.Reason == "" {
+				found.skip("The API server is unreachable.")
+			case c.State == nil && check.stated:
+				found.skip(silent)
+			default:
 				check.run(s, c, &found)
-			} else {
+			}
+			if finding.Reason = found.unknown; finding.Reason != "" {
 				finding.Result = Skipped
 			}
 			if len(found.Findings) == 0 {

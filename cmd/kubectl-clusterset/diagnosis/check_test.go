@@ -25,7 +25,7 @@ func newCluster(id, pods, services string) *Cluster {
 			Context: id, Namespace: "clusterset-dns", Config: &rest.Config{Host: "https://" + id + ".example"},
 			ID: id, UID: "uid-of-" + id,
 		},
-		Version:    "v1.36.0",
+		Version: "v1.36.0", Ahead: new(time.Duration),
 		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
 		PodCIDRs: setup.AddPrefixes(nil, pods), ServiceCIDRs: setup.AddPrefixes(nil, services),
 		Apex: cluster.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
@@ -76,13 +76,12 @@ func TestChecks(t *testing.T) {
 			"failed api-version east: Kubernetes v1.34.3+k3s1 is not supported. > Upgrade Kubernetes to 1.35 or newer.",
 		},
 		"a clock that is behind": {
-			func(east, west *Cluster) { east.Ahead, west.Ahead = new(time.Duration), ptr.To(-time.Minute) },
+			func(_, west *Cluster) { west.Ahead = ptr.To(-time.Minute) },
 			"warning clock east: The clock of the API server is 1m0s ahead of that of west, so a newer export may count as the oldest in conflicts. > Correct the clock of one of the two control planes.",
 		},
-		"a clock that is not known": {func(east, _ *Cluster) { east.Ahead = ptr.To(time.Hour) }, ""},
-		"unknown UIDs":              {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
-		"no CRDs":                   {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
-		"one CRD":                   {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
+		"unknown UIDs": {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
+		"no CRDs":      {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
+		"one CRD":      {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
 		"old CRDs": {
 			func(east, _ *Cluster) { east.Lost = []string{"a of b", "c of d"} },
 			"warning crds-complete east: The CRDs of the MCS API are outdated: they lose a of b and c of d. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds",
@@ -208,28 +207,32 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 	}
 }
 
-// TestSkips: a check that could not run is not ok, and its reason says what to do instead.
+// TestSkips: a check that lacks a fact is not ok, and its reason says which one, or what to do instead.
 func TestSkips(t *testing.T) {
+	const alone = "No other cluster that is reachable is selected: select all clusters of the set with --contexts."
+	forbidden := errors.New("forbidden")
 	for name, test := range map[string]struct {
 		change      func(east, west *Cluster)
 		check, want string
 	}{
 		"known ranges": {func(_, _ *Cluster) {}, "pod-ranges", ""},
 		"no ranges of its own": {
-			func(east, _ *Cluster) { east.PodCIDRs, east.PodCIDRsError = nil, errors.New("forbidden") }, "service-ranges",
+			func(east, _ *Cluster) { east.PodCIDRs, east.PodCIDRsError = nil, forbidden }, "service-ranges",
 			"Its pod ranges are unknown (forbidden): compare the ranges of the CNI with the Service ranges of the other clusters.",
 		},
 		"no ranges of the other": {
 			func(_, west *Cluster) { west.PodCIDRs = nil }, "pod-ranges",
-			"The pod ranges of the other clusters are unknown: compare them with [10.64.0.0/24].",
+			"The pod ranges of west are unknown: compare them with [10.64.0.0/24].",
 		},
 		"no ranges for the annotation of the other": {
-			func(_, west *Cluster) { west.PodCIDRs, west.PodCIDRsError = nil, errors.New("forbidden") }, "member-ranges",
-			"The pod ranges of the other clusters are unknown: forbidden.",
+			func(east, west *Cluster) {
+				east.State.Members[0].CIDRs, west.PodCIDRs, west.PodCIDRsError = []string{"10.65.0.0/16"}, nil, forbidden
+			}, "member-ranges",
+			"The ranges of west are unknown: compare them with its annotation cidrs, which has 10.65.0.0/16.",
 		},
 		"no ranges for the nodes of the other": {
 			func(east, west *Cluster) {
-				east.PodCIDRs, east.PodCIDRsError, west.Network = nil, errors.New("forbidden"), "b"
+				east.PodCIDRs, east.PodCIDRsError, west.Network = nil, forbidden, "b"
 			}, "node-ranges",
 			"Its pod ranges are unknown (forbidden): compare the ranges of the CNI with the nodes of the other clusters.",
 		},
@@ -239,11 +242,11 @@ func TestSkips(t *testing.T) {
 			"No other selected cluster is in another network: select all clusters of the set with --contexts.",
 		},
 		"no other cluster for its nodes": {
-			func(east, west *Cluster) { west.UID = east.UID }, "node-ranges",
-			"No other selected cluster is in another network: select all clusters of the set with --contexts.",
+			func(east, west *Cluster) { west.UID = east.UID }, "node-ranges", alone,
 		},
-		"no other cluster": {
-			func(east, west *Cluster) { west.UID = east.UID }, "pod-ranges",
+		"no other cluster": {func(east, west *Cluster) { west.UID = east.UID }, "joined", alone},
+		"no other cluster in its network": {
+			func(_, west *Cluster) { west.Network = "b" }, "pod-ranges",
 			"No other selected cluster is in its network: select all clusters of the set with --contexts.",
 		},
 		"unreachable": {
@@ -251,14 +254,74 @@ func TestSkips(t *testing.T) {
 		},
 		"no state": {func(east, _ *Cluster) { east.State = nil }, "findings", "The controller does not answer."},
 		"no reviews": {
-			func(east, _ *Cluster) { east.RightsError = errors.New("forbidden") }, "member-least",
-			"The permissions of members could not be reviewed: forbidden.",
+			func(east, _ *Cluster) { east.RightsError = forbidden }, "member-least",
+			"Not all permissions of members could be reviewed: forbidden.",
+		},
+		"no version": {func(east, _ *Cluster) { east.Version = "" }, "api-version", `Its version is unknown: could not parse "" as version.`},
+		"clocks":     {func(_, _ *Cluster) {}, "clock", ""},
+		"no clock": {
+			func(_, west *Cluster) { west.Ahead = nil }, "clock", "Its clock, or that of west, is unknown.",
+		},
+		"no UID": {
+			func(east, _ *Cluster) { east.UID, east.Unidentified = "", forbidden }, "distinct",
+			"The UID of its namespace kube-system is unknown: forbidden.",
+		},
+		"no id": {
+			func(east, _ *Cluster) { east.ID, east.Unidentified = "", forbidden }, "cluster-id", "Its cluster id is unknown: forbidden.",
+		},
+		"no id of the other": {func(_, west *Cluster) { west.ID = "" }, "joined", "The cluster id of west is unknown."},
+		"no fields":          {func(east, _ *Cluster) { east.LostError = forbidden }, "crds-complete", "The fields of the CRDs are unknown: forbidden."},
+		"no CoreDNS": {
+			func(east, _ *Cluster) { east.CoreDNSError = forbidden }, "coredns-available",
+			"CoreDNS as kubeadm installs it could not be read: forbidden.",
+		},
+		"no Corefile": {
+			func(east, _ *Cluster) { east.CoreDNS, east.CorefileError = deployed(), forbidden }, "corefile",
+			"The Corefile could not be read: forbidden.",
+		},
+		"no Corefile with the plugin": {
+			func(_, _ *Cluster) {}, "corefile-cluster", "No Corefile that could be read serves the zone with the plugin multicluster.",
+		},
+		"no value of a variable": {
+			func(east, _ *Cluster) { east.Corefile = parsed(t, plugin("cluster {$ID}\n")) }, "corefile-cluster",
+			"The Corefile takes the id of the cluster from its environment.",
+		},
+		"no preferences of imports": {
+			func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, plugin("")), nil }, "corefile-cluster", silent,
+		},
+		"an id in the Corefile": {func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, serves), nil }, "corefile-cluster", ""},
+		"no node-local cache":   {func(_, _ *Cluster) {}, "node-local-dns", ""},
+		"perhaps a node-local cache": {
+			func(east, _ *Cluster) { east.NodeCachesError = forbidden }, "node-local-dns",
+			"The Corefile of NodeLocal DNSCache could not be read: forbidden.",
+		},
+		"no answer": {
+			func(east, _ *Cluster) {
+				east.CoreDNS, east.Corefile = deployed(), parsed(t, own+"import custom/*.server\n") // which may have the zone
+				east.Apex, east.DNSError = cluster.Answer{}, forbidden
+			}, "dns-zone", unasked,
+		},
+		"no import": {
+			func(_, _ *Cluster) {}, "dns-names", "No import with an IP is known, or the cluster's DNS does not serve the zone.",
 		},
 	} {
 		for _, finding := range newSet(test.change).Check() {
 			if finding.Context == "east" && finding.Check == test.check &&
 				(finding.Reason != test.want || (finding.Result == Skipped) != (test.want != "")) {
 				t.Errorf("%s: got %+v", name, finding)
+			}
+		}
+	}
+}
+
+// TestPartlyKnown: a check that lacks a fact about one cluster still finds the problems of others.
+func TestPartlyKnown(t *testing.T) {
+	for pods, want := range map[string]string{"10.65.0.0/24": Skipped, "10.64.0.0/16": state.Failed} {
+		set := newSet(func(_, west *Cluster) { west.PodCIDRs = setup.AddPrefixes(nil, pods) })
+		set.Clusters = append(set.Clusters, newCluster("north", "", "10.162.0.0/16"))
+		for _, finding := range set.Check() {
+			if finding.Context == "east" && finding.Check == "pod-ranges" && finding.Result != want {
+				t.Errorf("%s in west: got %+v", pods, finding)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ package diagnosis
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -35,13 +34,19 @@ var apiChecks = []Check{
 		},
 	},
 	{Name: "api-version", About: "Kubernetes is 1.35 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
-		if is, err := version.ParseGeneric(c.Version); err == nil && is.LessThan(version.MajorMinor(1, 35)) {
+		switch is, err := version.ParseGeneric(c.Version); {
+		case err != nil:
+			found.skip("Its version is unknown: %v.", err)
+		case is.LessThan(version.MajorMinor(1, 35)):
 			found.fail("Upgrade Kubernetes to 1.35 or newer.", "Kubernetes %s is not supported.", c.Version)
 		}
 	}},
 	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
-		for _, other := range s.others(c) {
-			if c.Ahead != nil && other.Ahead != nil && *c.Ahead-*other.Ahead > maxSkew {
+		for _, other := range s.others(c, found) {
+			switch {
+			case c.Ahead == nil, other.Ahead == nil:
+				found.skip("Its clock, or that of %s, is unknown.", other.Context)
+			case *c.Ahead-*other.Ahead > maxSkew:
 				found.warn("Correct the clock of one of the two control planes.", "The clock of the API server is %s ahead of that of %s, "+
 					"so a newer export may count as the oldest in conflicts.", (*c.Ahead - *other.Ahead).Round(time.Second), other.Context)
 			}
@@ -49,6 +54,9 @@ var apiChecks = []Check{
 	}},
 	{
 		Name: "distinct", About: "contexts refer to different clusters", before: true, run: func(s *Set, c *Cluster, found *problems) {
+			if c.UID == "" {
+				found.skip("The UID of its namespace kube-system is unknown: %v.", c.Unidentified)
+			}
 			for _, other := range s.Clusters[:slices.Index(s.Clusters, c)] {
 				if other.Unreachable == nil && same(other, c) {
 					found.fail("Name each cluster once in --contexts, or point context "+c.Context+
@@ -63,7 +71,10 @@ var apiChecks = []Check{
 		}
 	}},
 	{Name: "crds-complete", About: "the CRDs have all fields", before: true, run: func(_ *Set, c *Cluster, found *problems) {
-		if len(c.Lost) > 0 {
+		switch {
+		case c.LostError != nil:
+			found.skip("The fields of the CRDs are unknown: %v.", c.LostError)
+		case len(c.Lost) > 0:
 			found.warn(c.applyCRDs(), "The CRDs of the MCS API are outdated: they lose %s.", strings.Join(c.Lost, " and "))
 		}
 	}},
@@ -94,8 +105,12 @@ var clusterChecks = []Check{
 		}
 	}},
 	{Name: "cluster-id", About: "the cluster id is unique", before: true, run: func(s *Set, c *Cluster, found *problems) {
-		for _, other := range s.others(c) {
-			if c.ID != "" && other.ID == c.ID {
+		if c.ID == "" {
+			found.skip("Its cluster id is unknown: %v.", c.Unidentified)
+			return
+		}
+		for _, other := range s.others(c, found) {
+			if other.ID == c.ID {
 				found.fail(c.chart("upgrade", "--reset-then-reuse-values --set clusterId=<new id>"),
 					"The cluster of context %s has the id %s, too.", other.Context, c.ID)
 				return
@@ -103,10 +118,13 @@ var clusterChecks = []Check{
 		}
 	}},
 	{
-		Name: "joined", About: "each cluster has a credential of every other cluster", skip: silent,
+		Name: "joined", About: "each cluster has a credential of every other cluster", stated: true,
 		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range s.others(c) {
-				if _, is := c.ranks()[other.ID]; other.ID != "" && !is {
+			for _, other := range s.others(c, found) {
+				switch _, is := c.ranks()[other.ID]; {
+				case other.ID == "":
+					found.skip("The cluster id of %s is unknown.", other.Context)
+				case !is:
 					found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
 						"There is no credential of %s, so nothing is imported from it.", other.ID)
 				}
@@ -115,15 +133,9 @@ var clusterChecks = []Check{
 	},
 	{
 		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes, or the nodes of another network",
-		skip: func(s *Set, c *Cluster) string {
-			known := func(other *Cluster) bool { return other.PodCIDRsError == nil || otherNetworks(c, other) }
-			if others := s.others(c); c.State != nil && len(others) > 0 && !slices.ContainsFunc(others, known) {
-				return fmt.Sprintf("The pod ranges of the other clusters are unknown: %v.", others[0].PodCIDRsError)
-			}
-			return silent(s, c)
-		},
+		stated: true,
 		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range s.others(c) {
+			for _, other := range s.others(c, found) {
 				at := slices.IndexFunc(c.State.Members, func(m state.Member) bool { return m.Cluster == other.ID })
 				if at < 0 || len(c.State.Members[at].CIDRs) == 0 {
 					continue
@@ -131,6 +143,10 @@ var clusterChecks = []Check{
 				what, ranges := "in its pod range", other.PodCIDRs
 				if otherNetworks(c, other) {
 					what, ranges = "at its node", other.Nodes
+				}
+				if len(ranges) == 0 {
+					found.skip("The ranges of %s are unknown: compare them with its annotation cidrs, which has %s.", other.ID,
+						strings.Join(c.State.Members[at].CIDRs, ","))
 				}
 				for _, each := range ranges {
 					if !setup.Covers(setup.AddPrefixes(nil, c.State.Members[at].CIDRs...), each) {
@@ -144,7 +160,7 @@ var clusterChecks = []Check{
 		},
 	},
 	{
-		Name: "ranks-agree", About: "clusters have the same rank in all clusters", skip: silent,
+		Name: "ranks-agree", About: "clusters have the same rank in all clusters", stated: true,
 		run: func(s *Set, c *Cluster, found *problems) {
 			here := c.ranks()
 			for _, id := range slices.Sorted(maps.Keys(here)) {
@@ -161,18 +177,13 @@ var clusterChecks = []Check{
 			}
 		},
 	},
-	{Name: "findings", About: "the controller reports no problem", skip: silent, run: func(_ *Set, c *Cluster, found *problems) {
+	{Name: "findings", About: "the controller reports no problem", stated: true, run: func(_ *Set, c *Cluster, found *problems) {
 		found.Findings = append(found.Findings, c.State.Findings...)
 	}},
 }
 
-// silent returns why the state of the controller is unknown.
-func silent(_ *Set, c *Cluster) string {
-	if c.State == nil {
-		return "The controller does not answer."
-	}
-	return ""
-}
+// silent is why the state of the controller is unknown.
+const silent = "The controller does not answer."
 
 // ranks are the ranks in conflicts that a cluster gives to itself and to its members, by their ids; nil if unknown.
 func (c *Cluster) ranks() map[string]int {
@@ -190,28 +201,23 @@ func (c *Cluster) ranks() map[string]int {
 // elsewhere compares clusters in other networks; otherwise they are, or may be, in the same network.
 func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix, effect, fix string) Check {
 	among := map[bool]string{false: "its network", true: "another network"}[elsewhere]
-	compared := func(s *Set, c *Cluster) []*Cluster {
-		return slices.DeleteFunc(s.others(c), func(other *Cluster) bool { return otherNetworks(c, other) != elsewhere })
-	}
 	return Check{
 		Name: name, About: "pod ranges do not overlap " + what + " of other clusters in " + among, before: !elsewhere,
-		skip: func(s *Set, c *Cluster) string {
-			others := compared(s, c)
-			switch {
-			case len(others) == 0 && (!elsewhere || c.ID == "" || len(s.others(c)) == 0): // else all are in its network
-				return "No other selected cluster is in " + among + ": select all clusters of the set with --contexts."
-			case c.PodCIDRsError != nil:
-				return fmt.Sprintf("Its pod ranges are unknown (%v): compare the ranges of the CNI with the %s of the other clusters.",
-					c.PodCIDRsError, what)
-			case len(others) > 0 && !slices.ContainsFunc(others, func(other *Cluster) bool { return len(of(other)) > 0 }):
-				return fmt.Sprintf("The %s of the other clusters are unknown: compare them with %s.", what, c.PodCIDRs)
-			}
-			return ""
-		},
 		run: func(s *Set, c *Cluster, found *problems) {
-			for _, other := range compared(s, c) {
+			others := slices.DeleteFunc(s.others(c, found), func(other *Cluster) bool { return otherNetworks(c, other) != elsewhere })
+			switch {
+			case len(others) > 0 && c.PodCIDRsError != nil:
+				found.skip("Its pod ranges are unknown (%v): compare the ranges of the CNI with the %s of the other clusters.",
+					c.PodCIDRsError, what)
+			case len(others) == 0 && (!elsewhere || c.ID == ""): // else all are in its network
+				found.skip("No other selected cluster is in %s: select all clusters of the set with --contexts.", among)
+			}
+			for _, other := range others {
+				theirs := of(other)
+				if len(theirs) == 0 {
+					found.skip("The %s of %s are unknown: compare them with %s.", what, other.Context, c.PodCIDRs)
+				}
 				for _, one := range c.PodCIDRs {
-					theirs := of(other)
 					if at := slices.IndexFunc(theirs, one.Overlaps); at >= 0 {
 						found.fail(fix, "Its pod range %s (spec.podCIDRs of the nodes) overlaps %s, one of the %s of %s, %s.", one, theirs[at],
 							what, other.Context, effect)
@@ -223,11 +229,15 @@ func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix,
 	}
 }
 
-// others returns the clusters with which a cluster can be compared.
-func (s *Set) others(c *Cluster) []*Cluster {
-	return slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
+// others returns the clusters with which a cluster can be compared. Without any, the check is skipped.
+func (s *Set) others(c *Cluster, found *problems) []*Cluster {
+	others := slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
 		return other == c || other.Unreachable != nil || same(other, c)
 	})
+	if len(others) == 0 {
+		found.skip("No other cluster that is reachable is selected: select all clusters of the set with --contexts.")
+	}
+	return others
 }
 
 // otherNetworks reports whether two clusters are in different networks.

@@ -3,6 +3,7 @@
 package diagnosis
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,8 +19,12 @@ import (
 
 var dnsChecks = []Check{
 	{
-		Name: "coredns-available", About: "the rollout of CoreDNS is complete", before: true, skip: noCoreDNS,
+		Name: "coredns-available", About: "the rollout of CoreDNS is complete", before: true,
 		run: func(_ *Set, c *Cluster, found *problems) {
+			if c.CoreDNS == nil {
+				found.skip(noCoreDNS, c.CoreDNSError)
+				return
+			}
 			is, wanted := c.CoreDNS.Status, ptr.Deref(c.CoreDNS.Spec.Replicas, 1)
 			if is.ObservedGeneration >= c.CoreDNS.Generation && is.Replicas == wanted && is.UpdatedReplicas == wanted &&
 				is.AvailableReplicas == wanted {
@@ -36,9 +41,14 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
+		Name: "corefile", About: "the Corefile parses", before: true,
 		run: func(_ *Set, c *Cluster, found *problems) {
-			if c.CorefileError != nil {
+			switch {
+			case c.CoreDNS == nil:
+				found.skip(noCoreDNS, c.CoreDNSError)
+			case c.CorefileError != nil && !errors.Is(c.CorefileError, setup.ErrCorefile):
+				found.skip("The Corefile could not be read: %v.", c.CorefileError)
+			case c.CorefileError != nil:
 				found.fail(c.edit(setup.CoreDNSName), "ConfigMap %s/%s: %v.", setup.CoreDNSNamespace, setup.CoreDNSName, c.CorefileError)
 			}
 		},
@@ -53,26 +63,33 @@ var dnsChecks = []Check{
 				by, id = c.ChartCorefile.By(s.Zone)
 				fix = c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
 			}
-			if c.ID == "" || by != setup.ByMulticluster {
-				return
-			}
-			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && !strings.ContainsAny(id[0], "{%") {
+			switch {
+			case c.ID == "":
+				found.skip("Its cluster id is unknown: %v.", c.Unidentified)
+			case by != setup.ByMulticluster:
+				found.skip("No Corefile that could be read serves the zone with the plugin multicluster.")
+			case len(id) == 0 && c.State == nil:
+				found.skip(silent)
+			case len(id) == 0:
+				prefers := func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" }
+				if at := slices.IndexFunc(c.State.Imports, prefers); at >= 0 {
+					found.warn(fix, "The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s/%s prefers them (%s).",
+						c.ID, c.State.Imports[at].Namespace, c.State.Imports[at].Name, c.State.Imports[at].Prefers)
+				}
+			case strings.ContainsAny(id[0], "{%"):
+				found.skip("The Corefile takes the id of the cluster from its environment.")
+			case !strings.EqualFold(id[0], c.ID):
 				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
 					c.ID)
-			}
-			if len(id) > 0 || c.State == nil {
-				return
-			}
-			prefers := func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" }
-			if at := slices.IndexFunc(c.State.Imports, prefers); at >= 0 {
-				found.warn(fix, "The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s/%s prefers them (%s).",
-					c.ID, c.State.Imports[at].Namespace, c.State.Imports[at].Name, c.State.Imports[at].Prefers)
 			}
 		},
 	},
 	{
-		Name: "node-local-dns", About: "the Corefile of NodeLocal DNSCache passes the zone on to the cluster's DNS",
+		Name: "node-local-dns", About: "the Corefile of NodeLocal DNSCache, if it exists, passes the zone on to the cluster's DNS",
 		run: func(s *Set, c *Cluster, found *problems) {
+			if c.NodeCachesError != nil {
+				found.skip("The Corefile of NodeLocal DNSCache could not be read: %v.", c.NodeCachesError)
+			}
 			for _, name := range c.NodeCaches {
 				found.fail("Add the server block of docs/operate/install.md#nodelocal-dnscache: `"+c.edit(name)+"`.",
 					"Pods cannot resolve names in %s: NodeLocal DNSCache answers their queries on each node, and its Corefile in "+
@@ -86,20 +103,15 @@ var dnsChecks = []Check{
 				"The cluster's DNS could not be queried: %v.", c.DNSError)
 		}
 	}},
-	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: func(s *Set, c *Cluster) string {
-		if by, _ := c.Corefile.By(s.Zone); c.Corefile != nil && by == "" {
-			return "" // the Corefile lacks the zone
-		}
-		return unasked(s, c)
-	}, run: func(s *Set, c *Cluster, found *problems) {
-		if c.hasZone() {
+	{Name: "dns-zone", About: "the cluster's DNS serves the zone", run: func(s *Set, c *Cluster, found *problems) {
+		switch {
+		case c.hasZone():
+			return
+		case c.DNSError != nil:
+			found.skip(unasked)
 			return
 		}
 		fix := s.enable(c)
-		if c.DNSError != nil {
-			found.fail(fix, "The Corefile does not serve %s.", s.Zone)
-			return
-		}
 		switch by, _ := c.Corefile.By(s.Zone); {
 		case by == setup.ByForward:
 			fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.", s.Zone,
@@ -112,13 +124,14 @@ var dnsChecks = []Check{
 		found.fail(fix, "The cluster's DNS returns %s for zone %s.", c.Apex.Text(), s.Zone)
 	}},
 	{
-		Name: "dns-names", About: "the cluster's DNS resolves imports correctly", skip: func(s *Set, c *Cluster) string {
-			if why := unasked(s, c); why != "" || c.hasZone() {
-				return why
-			}
-			return "The cluster's DNS does not serve the zone."
-		},
+		Name: "dns-names", About: "the cluster's DNS resolves imports correctly",
 		run: func(_ *Set, c *Cluster, found *problems) {
+			switch {
+			case c.DNSError != nil:
+				found.skip(unasked)
+			case len(c.Lookups) == 0:
+				found.skip("No import with an IP is known, or the cluster's DNS does not serve the zone.")
+			}
 			for _, answer := range c.Lookups {
 				if answer.Wrong {
 					found.fail("Restart the server of the zone, for example `"+c.restart()+"`.",
@@ -129,19 +142,11 @@ var dnsChecks = []Check{
 	},
 }
 
-func noCoreDNS(_ *Set, c *Cluster) string {
-	if c.CoreDNS != nil {
-		return ""
-	}
-	return fmt.Sprintf("Deployment %s/%s does not exist.", setup.CoreDNSNamespace, setup.CoreDNSName)
-}
-
-func unasked(_ *Set, c *Cluster) string {
-	if c.DNSError != nil {
-		return "The cluster's DNS could not be queried."
-	}
-	return ""
-}
+// Reasons to skip a check.
+const (
+	noCoreDNS = "CoreDNS as kubeadm installs it could not be read: %v."
+	unasked   = "The cluster's DNS could not be queried."
+)
 
 func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
 
@@ -160,6 +165,5 @@ func (s *Set) enable(c *Cluster) string {
 	if c.CoreDNS != nil {
 		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
 	}
-	return fmt.Sprintf("There is no Deployment %s/%s: have the cluster's DNS forward %s to the CoreDNS of the chart, see "+
-		"docs/operate/install.md#platforms.", setup.CoreDNSNamespace, setup.CoreDNSName, s.Zone)
+	return fmt.Sprintf("Have the cluster's DNS forward %s to the CoreDNS of the chart, see docs/operate/install.md#platforms.", s.Zone)
 }

@@ -4,6 +4,7 @@ package diagnosis
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -80,16 +81,11 @@ func TestDNS(t *testing.T) {
 				fails(east, west)
 				east.CoreDNS = nil
 			},
-			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/operate/install.md#platforms.",
+			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/operate/install.md#platforms.",
 		},
 		"unreachable": {
 			corefile: serves, change: func(east, _ *Cluster) { east.DNSError, east.Namespace = errors.New("no pod is ready"), "mcs" },
 			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address> --system-namespace mcs",
-		},
-		"unreachable, and no way": {
-			corefile: own, change: func(east, _ *Cluster) { east.DNSError, east.Apex = errors.New("no pod is ready"), cluster.Answer{} },
-			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address>" +
-				"\nfailed dns-zone east: The Corefile does not serve clusterset.local. > " + enable,
 		},
 		"a wrong answer": {
 			corefile: forwards, change: func(east, _ *Cluster) {
@@ -102,8 +98,8 @@ func TestDNS(t *testing.T) {
 			want: "failed node-local-dns east: Pods cannot resolve names in clusterset.local: NodeLocal DNSCache answers their queries on each node, and its Corefile in ConfigMap kube-system/hides has no server block for the zone. > Add the server block of docs/operate/install.md#nodelocal-dnscache: `kubectl --context east -n kube-system edit configmap hides`.",
 		},
 		"a Corefile that does not parse": {
-			change: func(east, _ *Cluster) { east.CorefileError = errors.New("line 7: no brace") },
-			want:   "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns",
+			change: func(east, _ *Cluster) { east.CorefileError = fmt.Errorf("%w: line 7", setup.ErrCorefile) },
+			want:   "failed corefile east: ConfigMap kube-system/coredns: the Corefile does not parse: line 7. > kubectl --context east -n kube-system edit configmap coredns",
 		},
 		"a rollout that has not begun": {
 			corefile: serves, change: func(east, _ *Cluster) { east.CoreDNS.Generation = 8 },

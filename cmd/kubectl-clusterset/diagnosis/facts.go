@@ -5,6 +5,7 @@ package diagnosis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
@@ -31,7 +33,7 @@ type Set struct {
 	Pre bool
 }
 
-// A Cluster has the facts about a cluster. Objects that the user may not read count as missing.
+// A Cluster has the facts about a cluster.
 type Cluster struct {
 	*cluster.Cluster
 	// Unreachable is why nothing else is known, nil if the API server answers.
@@ -47,9 +49,10 @@ type Cluster struct {
 	StateError error
 	// MCSVersion is the version of the MCS API, empty if it is not served.
 	MCSVersion string
-	// Lost are fields that the CustomResourceDefinitions of the MCS API lack.
-	Lost []string
-	// MemberHas are rights that credentials of members must not have, as text. They are unknown if RightsError is set.
+	// Lost are fields that the CustomResourceDefinitions of the MCS API lack, unknown with a LostError.
+	Lost      []string
+	LostError error
+	// MemberHas are rights that credentials of members must not have, as text. RightsError is why there may be more.
 	MemberHas   []string
 	RightsError error
 
@@ -57,14 +60,15 @@ type Cluster struct {
 	// Service ranges; none if unknown.
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
 	PodCIDRsError                 error
-	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
-	// ChartCorefile the Corefile of the chart's CoreDNS; each is nil if it is missing or invalid.
-	CoreDNS                 *appsv1.Deployment
-	Corefile, ChartCorefile *setup.Corefile
-	CorefileError           error
+	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil with a CoreDNSError. Corefile is its Corefile, and
+	// ChartCorefile the Corefile of the chart's CoreDNS; each is nil if it cannot be read or is invalid.
+	CoreDNS                     *appsv1.Deployment
+	Corefile, ChartCorefile     *setup.Corefile
+	CoreDNSError, CorefileError error
 	// NodeCaches are the ConfigMaps of NodeLocal DNSCache that do not pass the zone on. Pods query it instead of the cluster's
-	// DNS.
-	NodeCaches []string
+	// DNS. NodeCachesError is why there may be more.
+	NodeCaches      []string
+	NodeCachesError error
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
 	Apex     cluster.Answer
 	DNSError error
@@ -113,7 +117,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 		c.ID, c.UID, c.Network, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, c.UID), c.State.Network, nil
 	}
 	c.look(ctx)
-	c.Lost = c.lost(ctx)
+	c.Lost, c.LostError = c.lost(ctx)
 	c.MemberHas, c.RightsError = c.reviewMembers(ctx)
 	c.PodCIDRs, c.Nodes, c.PodCIDRsError = setup.Ranges(ctx, c.Cluster)
 	if list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
@@ -121,14 +125,18 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 			c.ServiceCIDRs = setup.AddPrefixes(c.ServiceCIDRs, list.Items[i].Spec.CIDRs...)
 		}
 	}
-	if found, err := c.Kube.AppsV1().Deployments(setup.CoreDNSNamespace).Get(ctx, setup.CoreDNSName, metav1.GetOptions{}); err == nil {
+	found, err := c.Kube.AppsV1().Deployments(setup.CoreDNSNamespace).Get(ctx, setup.CoreDNSName, metav1.GetOptions{})
+	if c.CoreDNSError = err; err == nil {
 		c.CoreDNS = found
 		c.Corefile, c.CorefileError = setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, setup.CoreDNSName)
 	}
 	c.ChartCorefile = setup.ReadChartCorefile(ctx, c.Cluster)
 	for _, name := range nodeCaches {
-		if corefile, _ := setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, name); corefile != nil && !corefile.Passes(zone) {
+		switch corefile, err := setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, name); {
+		case err == nil && !corefile.Passes(zone):
 			c.NodeCaches = append(c.NodeCaches, name)
+		case err != nil && !apierrors.IsNotFound(err):
+			c.NodeCachesError = err
 		}
 	}
 }
@@ -140,19 +148,19 @@ var nodeCaches = []string{"node-local-dns", "nodelocaldns"}
 var newest = map[string]string{v1beta1.ServiceExportKindName: "exportedAnnotations", v1beta1.ServiceImportKindName: "trafficDistribution"}
 
 // lost returns the newest fields that the OpenAPI document of the MCS API lacks, which the API server drops.
-func (c *Cluster) lost(ctx context.Context) (fields []string) {
+func (c *Cluster) lost(ctx context.Context) (fields []string, err error) {
 	client := c.Kube.Discovery().RESTClient()
-	if client == nil {
-		return nil // a fake has none
+	if c.MCSVersion == "" || client == nil { // a fake has none
+		return nil, errors.New("the MCS API is not served")
 	}
 	text, err := client.Get().AbsPath("openapi/v3/apis", v1beta1.GroupName, c.MCSVersion).DoRaw(ctx)
 	for kind, field := range newest { // whose names no other field of this API has
-		if err == nil && strings.Contains(string(text), `"kind":"`+kind+`"`) && !strings.Contains(string(text), `"`+field+`":`) {
+		if strings.Contains(string(text), `"kind":"`+kind+`"`) && !strings.Contains(string(text), `"`+field+`":`) {
 			fields = append(fields, field+" of "+kind)
 		}
 	}
 	slices.Sort(fields)
-	return fields
+	return fields, err
 }
 
 // ask queries the cluster's DNS.
@@ -163,7 +171,7 @@ func (c *Cluster) ask(ctx context.Context, zone string) {
 		return
 	}
 	defer server.Close()
-	if c.Apex, c.DNSError = server.Ask(ctx, zone, "SOA"); c.DNSError != nil || c.State == nil {
+	if c.Apex, c.DNSError = server.Ask(ctx, zone, "SOA"); c.DNSError != nil || c.State == nil || !c.hasZone() {
 		return
 	}
 	for i := range c.State.Imports {

@@ -3,10 +3,12 @@
 package diagnosis
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,12 +17,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
@@ -71,29 +75,56 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestLost: the CRD of ServiceImports is old, or missing.
+// TestLost reads the OpenAPI document that an API server makes of the CRDs of the chart, and of older ones, which lack fields.
 func TestLost(t *testing.T) {
-	const schema = `"org.example.v1beta1.%s":{"properties":{"spec":{"properties":{"%s":{"type":"object"}}}},` +
-		`"x-kubernetes-group-version-kind":[{"kind":"%[1]s"}]}`
-	exports := fmt.Sprintf(schema, "ServiceExport", "exportedAnnotations")
-	for schemas, want := range map[string][]string{
-		exports: nil,
-		exports + "," + fmt.Sprintf(schema, "ServiceImport", "trafficDistribution"): nil,
-		exports + "," + fmt.Sprintf(schema, "ServiceImport", "ports"):               {"trafficDistribution of ServiceImport"},
+	const fields, distribution = "exportedAnnotations of ServiceExport", "trafficDistribution of ServiceImport"
+	for without, want := range map[string][]string{
+		"": nil, "exportedAnnotations": {fields}, "trafficDistribution": {distribution}, "spec": {fields, distribution}, "serviceimports": nil,
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/openapi/v3/apis/multicluster.x-k8s.io/v1beta1" {
-				t.Errorf("asked for %s", r.URL.Path)
+		for _, version := range []string{"v1beta1", "v1alpha1"} {
+			schemas := map[string]any{}
+			for _, plural := range []string{"serviceexports", "serviceimports"} {
+				text, err := os.ReadFile("../../../deploy/chart/files/crds/multicluster.x-k8s.io_" + plural + ".yaml")
+				var of struct {
+					Spec struct {
+						Names    struct{ Kind string }
+						Versions []struct {
+							Name   string
+							Schema struct{ OpenAPIV3Schema map[string]any }
+						}
+					}
+				}
+				if err = errors.Join(err, yaml.Unmarshal(text, &of)); err != nil {
+					t.Fatal(err)
+				}
+				for _, each := range of.Spec.Versions {
+					if each.Name == version && plural != without {
+						schema := each.Schema.OpenAPIV3Schema
+						unstructured.RemoveNestedField(schema, "properties", "spec", "properties", without)
+						unstructured.RemoveNestedField(schema, "properties", without)
+						schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"kind": of.Spec.Names.Kind}}
+						schemas["io.x-k8s.multicluster."+version+"."+of.Spec.Names.Kind] = schema
+					}
+				}
 			}
-			fmt.Fprintf(w, `{"openapi":"3.0.0","components":{"schemas":{%s}}}`, schemas)
-		}))
-		defer server.Close()
-		from, err := cluster.FromConfig(&rest.Config{Host: server.URL}, "a", "mcs")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := (&Cluster{Cluster: from, MCSVersion: "v1beta1"}).lost(t.Context()); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", schemas, got, want)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/openapi/v3/apis/multicluster.x-k8s.io/"+version {
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+				_ = json.NewEncoder(w).Encode(map[string]any{"components": map[string]any{"schemas": schemas}})
+			}))
+			from, err := cluster.FromConfig(&rest.Config{Host: server.URL}, "a", "mcs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := (&Cluster{Cluster: from, MCSVersion: version}).lost(t.Context())
+			server.Close()
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s without %q: got %q, %v, want %q", version, without, got, err, want)
+			}
+			if _, err := (&Cluster{Cluster: from, MCSVersion: version}).lost(t.Context()); err == nil {
+				t.Error("there is no document, and no error")
+			}
 		}
 	}
 }

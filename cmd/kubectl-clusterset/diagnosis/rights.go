@@ -4,6 +4,7 @@ package diagnosis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,13 +35,10 @@ var dangerous = [][2]string{
 // its own rights stops its heartbeat.
 var memberLeast = Check{
 	Name: "member-least", About: "credentials of members have no more permissions than they need",
-	skip: func(_ *Set, c *Cluster) string {
-		if c.RightsError != nil {
-			return fmt.Sprintf("The permissions of members could not be reviewed: %v.", c.RightsError)
-		}
-		return ""
-	},
 	run: func(_ *Set, c *Cluster, found *problems) {
+		if c.RightsError != nil {
+			found.skip("Not all permissions of members could be reviewed: %v.", c.RightsError)
+		}
 		if few := c.MemberHas; len(few) > 0 {
 			if len(few) > 3 {
 				few = []string{few[0], few[1], few[2], "…"}
@@ -54,7 +52,7 @@ var memberLeast = Check{
 }
 
 // reviewMembers returns which dangerous rights members have, as text, such as "list services in namespace a". It names the accounts
-// unless all have the right.
+// unless all have the right. An error is why there may be more.
 func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 	list, err := c.Kube.CoreV1().ServiceAccounts(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -62,9 +60,13 @@ func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 	}
 	var accounts []string
 	for i := range list.Items {
-		if name := list.Items[i].Name; strings.HasPrefix(name, memberAccount) && len(accounts) < maxReviewed {
+		if name := list.Items[i].Name; strings.HasPrefix(name, memberAccount) {
 			accounts = append(accounts, name)
 		}
+	}
+	if all := len(accounts); all == 0 || all > maxReviewed {
+		accounts = accounts[:min(all, maxReviewed)]
+		err = fmt.Errorf("only %d of %d ServiceAccounts %s… in namespace %s", len(accounts), all, memberAccount, c.Namespace)
 	}
 	var rights []string
 	for _, each := range dangerous {
@@ -108,6 +110,6 @@ func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 			return nil
 		})
 	}
-	err = group.Wait()
+	err = errors.Join(err, group.Wait())
 	return slices.DeleteFunc(has, func(text string) bool { return text == "" }), err
 }

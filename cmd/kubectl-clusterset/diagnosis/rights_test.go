@@ -4,7 +4,9 @@ package diagnosis
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,10 +24,13 @@ import (
 func TestReviews(t *testing.T) {
 	var refusal error
 	client, reviewed := fake.NewClientset(), map[string]bool{}
-	for _, name := range []string{"clusterset-member", "clusterset-member-west", "clusterset-controller"} {
+	add := func(name string) {
 		if err := client.Tracker().Add(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: name}}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, name := range []string{"clusterset-member", "clusterset-member-west", "clusterset-controller"} {
+		add(name)
 	}
 	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
@@ -50,5 +55,15 @@ func TestReviews(t *testing.T) {
 	refusal = errors.New("not allowed")
 	if _, err := c.reviewMembers(t.Context()); !errors.Is(err, refusal) {
 		t.Errorf("got %v", err)
+	}
+	refusal = nil
+	for i := range maxReviewed {
+		add(fmt.Sprint("clusterset-member-", i))
+	}
+	for namespace, want := range map[string]string{"mcs": "only 10 of 12 ServiceAccounts", "other": "only 0 of 0 ServiceAccounts"} {
+		c.Namespace = namespace
+		if got, err := c.reviewMembers(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) || len(got) > 0 != (namespace == "mcs") {
+			t.Errorf("got %q, %v, want %s", got, err, want)
+		}
 	}
 }

@@ -162,11 +162,11 @@ func (o CoreDNS) chart(ctx context.Context) (service *corev1.Service, err error)
 	return service, err
 }
 
-// ReadCorefile returns the Corefile in a ConfigMap, nil if the ConfigMap cannot be read.
+// ReadCorefile returns the Corefile in a ConfigMap.
 func ReadCorefile(ctx context.Context, c *cluster.Cluster, namespace, configMapName string) (*Corefile, error) {
 	configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, configMapName, metav1.GetOptions{})
 	if err != nil {
-		return nil, nil //nolint:nilerr // As it says.
+		return nil, err
 	}
 	return ParseCorefile(configMap.Data[CorefileKey])
 }

@@ -39,7 +39,10 @@ var (
 	keyParts = regexp.MustCompile(`^(dns://)?([^:]*)(:.*)?$`)
 )
 
-// ParseCorefile returns an error if CoreDNS could not parse the text.
+// ErrCorefile is the error of a Corefile that CoreDNS could not parse.
+var ErrCorefile = errors.New("the Corefile does not parse")
+
+// ParseCorefile returns an error that wraps ErrCorefile if CoreDNS could not parse the text.
 func ParseCorefile(text string) (*Corefile, error) {
 	snippets := map[string]bool{}
 	for _, found := range snippetLine.FindAllStringSubmatch(text, -1) {
@@ -52,11 +55,11 @@ func ParseCorefile(text string) (*Corefile, error) {
 		return ""
 	})
 	if importAfterBrace.MatchString(parsed) { // which would read a file of this machine
-		return nil, errors.New("the Corefile does not parse: put each import on a line of its own")
+		return nil, fmt.Errorf("%w: put each import on a line of its own", ErrCorefile)
 	}
 	blocks, err := caddyfile.Parse("Corefile", strings.NewReader(hide.Replace(parsed)), nil)
 	if err != nil {
-		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrCorefile, err)
 	}
 	return &Corefile{blocks}, nil
 }
