@@ -36,9 +36,9 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_448},
 		{"lines of controller/", lines["controller"], 15_781},
 		{"lines of cmd/", lines["cmd"], 5_140},
-		{"lines of " + units, lines[units], 50_956},
+		{"lines of " + units, lines[units], 50_967},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_449},
+		{"words of Markdown", words, 24_450},
 	} {
 		switch {
 		case each.is > each.most:

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/kubernetes/fake"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -21,6 +23,15 @@ func TestDistinct(t *testing.T) {
 		if err := distinct([]*Cluster{{Context: "a", ID: "east", UID: "1"}, b}); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// TestNoCRDs: the fix overwrites fields of another field manager, such as Helm.
+func TestNoCRDs(t *testing.T) {
+	const want = "the MCS API is not served: apply its CRDs with `kubectl --context east apply --server-side --force-conflicts -f "
+	_, _, err := (&Cluster{Context: "east", Kube: fake.NewClientset()}).ServiceExports(t.Context(), "shop")
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -34,6 +34,11 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// ApplyCRDs is the command that installs the CRDs of the MCS API.
+func (c *Cluster) ApplyCRDs() string {
+	return "kubectl --context " + c.Context + " apply --server-side --force-conflicts -f deploy/chart/files/crds"
+}
+
 // ServiceExports returns a client of ServiceExports, and their version. It is an error if the MCS API is not served.
 func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
 	version, err := c.MCSVersion(ctx)
@@ -41,8 +46,7 @@ func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic
 		return nil, "", err
 	}
 	if version == "" {
-		return nil, "", fmt.Errorf("the MCS API is not served: apply its CRDs with `kubectl --context %s apply --server-side "+
-			"-f deploy/chart/files/crds`", c.Context)
+		return nil, "", fmt.Errorf("the MCS API is not served: apply its CRDs with `%s`", c.ApplyCRDs())
 	}
 	client := c.Dynamic.Resource(schema.GroupVersionResource{
 		Group: v1beta1.GroupName, Version: version, Resource: v1beta1.ServiceExportPluralName,

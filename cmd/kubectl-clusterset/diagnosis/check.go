@@ -171,8 +171,3 @@ func (c *Cluster) kubectl(format string, args ...any) string {
 func (c *Cluster) chart(verb, flags string) string {
 	return fmt.Sprintf("helm %s clusterset-dns deploy/chart --kube-context %s --namespace %s %s", verb, c.Context, c.Namespace, flags)
 }
-
-// applyCRDs is the command that installs the CRDs of the MCS API.
-func (c *Cluster) applyCRDs() string {
-	return c.kubectl("apply --server-side --force-conflicts -f deploy/chart/files/crds")
-}

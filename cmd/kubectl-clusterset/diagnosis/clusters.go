@@ -67,7 +67,7 @@ var apiChecks = []Check{
 	},
 	{Name: "crds", About: "the MCS API is served", run: func(_ *Set, c *Cluster, found *problems) {
 		if c.MCSVersion == "" || c.State != nil && c.State.MCSVersion == "" {
-			found.fail(c.applyCRDs(), "The CRDs of the MCS API are missing, or serve neither v1beta1 nor v1alpha1.")
+			found.fail(c.ApplyCRDs(), "The CRDs of the MCS API are missing, or serve neither v1beta1 nor v1alpha1.")
 		}
 	}},
 	{Name: "crds-complete", About: "the CRDs have all fields", before: true, run: func(_ *Set, c *Cluster, found *problems) {
@@ -75,7 +75,7 @@ var apiChecks = []Check{
 		case c.LostError != nil:
 			found.skip("The fields of the CRDs are unknown: %v.", c.LostError)
 		case len(c.Lost) > 0:
-			found.warn(c.applyCRDs(), "The CRDs of the MCS API are outdated: they lose %s.", strings.Join(c.Lost, " and "))
+			found.warn(c.ApplyCRDs(), "The CRDs of the MCS API are outdated: they lose %s.", strings.Join(c.Lost, " and "))
 		}
 	}},
 }
