@@ -35,10 +35,10 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"lines of plugin/", lines["plugin"], 4_448},
 		{"lines of controller/", lines["controller"], 15_781},
-		{"lines of cmd/", lines["cmd"], 5_140},
-		{"lines of " + units, lines[units], 50_967},
+		{"lines of cmd/", lines["cmd"], 5_152},
+		{"lines of " + units, lines[units], 51_015},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_450},
+		{"words of Markdown", words, 24_465},
 	} {
 		switch {
 		case each.is > each.most:

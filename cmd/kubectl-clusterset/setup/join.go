@@ -54,7 +54,7 @@ type peering struct {
 	done   bool
 }
 
-// Join joins each of the clusters with every other one, and returns when each receives heartbeats with its new credentials.
+// Join joins each of the clusters with every other one, except members that a flag of the controller makes, and returns when each receives heartbeats with its new credentials.
 // After an error, its changes stay, and another Join continues. Join usually follows the installation, so it waits for the
 // first heartbeats of the controllers.
 func Join(ctx context.Context, o Options) error {
@@ -90,7 +90,18 @@ func Join(ctx context.Context, o Options) error {
 			if reader == source {
 				continue
 			}
-			p := &peering{Options: o, reader: reader, source: source, ranges: ranges, unconfined: unconfined}
+			lease, err := leaseOf(ctx, reader, source.ID)
+			if err != nil {
+				return err
+			}
+			if lease.Name != "" && lease.Annotations[cluster.OriginAnnotation] == "" {
+				o.Teller.Did("%s reads %s by the flag --member (value members of the chart), which precedes a credential of join", reader.ID,
+					source.ID)
+				continue
+			}
+			p := &peering{
+				Options: o, reader: reader, source: source, ranges: ranges, unconfined: unconfined, before: lease.Spec.RenewTime,
+			}
 			if err := p.give(ctx); err != nil {
 				return err
 			}
@@ -158,11 +169,6 @@ func (p *peering) give(ctx context.Context) error {
 	if cidrs != "" {
 		secret.WithAnnotations(map[string]string{cluster.CIDRsAnnotation: cidrs})
 	}
-	lease, err := p.lease(ctx)
-	if err != nil {
-		return err
-	}
-	p.before = lease.Spec.RenewTime
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.source.ID, err)
@@ -183,11 +189,11 @@ func (p *peering) give(ctx context.Context) error {
 	return nil
 }
 
-// lease returns the Lease with which the reader's controller shows the state of the source; without a name if there is none.
-func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.source.ID, metav1.GetOptions{})
+// leaseOf returns the Lease with which the controller of a cluster shows the state of a member; without a name if there is none.
+func leaseOf(ctx context.Context, c *cluster.Cluster, id string) (*coordinationv1.Lease, error) {
+	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, cluster.MemberLease+id, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
+		return nil, fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	return lease, nil
 }
@@ -197,7 +203,7 @@ func (p *peering) look(ctx context.Context) (string, error) {
 	if p.done {
 		return "", nil
 	}
-	lease, err := p.lease(ctx)
+	lease, err := leaseOf(ctx, p.reader, p.source.ID)
 	if err != nil {
 		return "", err
 	}

@@ -142,8 +142,8 @@ func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error)
 }
 
 // Drain makes all clusters demote the endpoints of the cluster with an id, or reverts that. If the cluster is one of
-// the options, its heartbeat says so. Otherwise annotations of its Secrets in the other clusters say so. Drain returns when the
-// controllers of the options have seen that.
+// the options, its heartbeat says so. Otherwise annotations of its Secrets in the other clusters say so, or of what else makes it a
+// member, which users annotate themselves. Drain returns when the controllers of the options have seen that.
 func Drain(ctx context.Context, o Options, id string, drain bool) error {
 	selected, err := o.identify(ctx, id)
 	if err != nil {
@@ -167,12 +167,16 @@ func Drain(ctx context.Context, o Options, id string, drain bool) error {
 		if drain && selected {
 			continue // it learns that from the heartbeat
 		}
+		lease, err := leaseOf(ctx, c, id)
+		if err != nil {
+			return err
+		}
 		secrets, err := c.Credentials(ctx, id)
 		if err != nil {
 			return err
 		}
+		found = found || lease.Name != "" || len(secrets) > 0
 		for j := range secrets {
-			found = true
 			if !drain && secrets[j].Annotations[cluster.DrainAnnotation] == "" {
 				continue
 			}
@@ -194,13 +198,16 @@ func Drain(ctx context.Context, o Options, id string, drain bool) error {
 	}
 	return o.await(ctx, len(o.Clusters), func(ctx context.Context, i int) (string, error) {
 		is, err := o.Clusters[i].State(ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return fmt.Sprintf("context %s: %v", o.Clusters[i].Context, err), nil
-		case is.Cluster == id && is.Drained != drain, slices.ContainsFunc(is.Members, func(m state.Member) bool {
-			return m.Cluster == id && m.Drained != drain
-		}):
-			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", o.Clusters[i].ID, id, done), nil
+		}
+		waiting := fmt.Sprintf("waiting for the controller of %s to see that %s is %s", o.Clusters[i].ID, id, done)
+		at := slices.IndexFunc(is.Members, func(m state.Member) bool { return m.Cluster == id && m.Drained != drain })
+		switch {
+		case at >= 0:
+			return fmt.Sprintf("%s, by its heartbeat or the annotation %s of %s", waiting, cluster.DrainAnnotation, is.Members[at].Credential), nil
+		case is.Cluster == id && is.Drained != drain:
+			return waiting, nil
 		}
 		return "", nil
 	})

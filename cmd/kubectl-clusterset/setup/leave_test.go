@@ -50,6 +50,14 @@ func joined(id string, members ...string) *cluster.Cluster {
 	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Controller: id, Kube: client}
 }
 
+// memberLease is the Lease with which the controller shows a member that an object, or a flag without an origin, made.
+func memberLease(id, origin string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: system, Name: cluster.MemberLease + id, Labels: map[string]string{cluster.ClusterLabel: id},
+		Annotations: map[string]string{cluster.OriginAnnotation: origin},
+	}}
+}
+
 // controllers answer at the ids of their clusters.
 type controllers func(id string) state.Cluster
 
@@ -150,10 +158,7 @@ func TestLeaveGoesOn(t *testing.T) {
 		},
 	} {
 		east := joined("east", test.members...)
-		if err := east.Kube.(*fake.Clientset).Tracker().Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: cluster.MemberLease + "west", Labels: map[string]string{cluster.ClusterLabel: "west"},
-			Annotations: map[string]string{cluster.OriginAnnotation: test.origin},
-		}}); err != nil {
+		if err := east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", test.origin)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
@@ -164,6 +169,28 @@ func TestLeaveGoesOn(t *testing.T) {
 		if secrets, err := east.Credentials(t.Context(), ""); err != nil || len(secrets) != len(test.members) {
 			t.Errorf("%q: %d Secrets are left, %v", test.origin, len(secrets), err)
 		}
+	}
+}
+
+// TestDrainOfAnInventory: no Secret makes west a member of east, so the user annotates what does, whose name Drain has from the
+// controller.
+func TestDrainOfAnInventory(t *testing.T) {
+	for drain, what := range map[bool]string{true: "drained", false: "not drained"} {
+		east := joined("east")
+		if err := east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "clusterprofile:fleet ClusterProfile fleet/west")); err != nil {
+			t.Fatal(err)
+		}
+		answer(t, func(string) state.Cluster {
+			return state.Cluster{Members: []state.Member{{Cluster: "west", Drained: !drain, Credential: "ClusterProfile fleet/west"}}}
+		})
+		want := "waiting for the controller of east to see that west is " + what + ", by its heartbeat or the annotation " +
+			"clusterset-dns.github.io/drain of ClusterProfile fleet/west"
+		synctest.Test(t, func(t *testing.T) {
+			err := Drain(t.Context(), quiet(time.Minute, east), "west", drain)
+			if !errors.Is(err, cluster.ErrTimeout) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }
 
