@@ -36,7 +36,7 @@ func newCluster(id, pods, services string) *Cluster {
 func newSet(change func(east, west *Cluster)) *Set {
 	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"), newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
 	for _, pair := range [][2]*Cluster{{east, west}, {west, east}} {
-		pair[0].State.Members = []state.Member{{Cluster: pair[1].ID, State: "fresh"}}
+		pair[0].State.Members = []state.Member{{Cluster: pair[1].ID, State: "fresh", Credential: "Secret clusterset-dns/a"}}
 	}
 	change(east, west)
 	return &Set{Clusters: []*Cluster{east, west}, Zone: "clusterset.local"}
@@ -144,6 +144,12 @@ func TestChecks(t *testing.T) {
 				west.State.Members[0].CIDRs = []string{"10.64.0.0/16"}
 			},
 			"failed member-ranges east: Endpoints of west in its pod range 10.65.0.0/24 are refused: its annotation cidrs has 10.65.0.0/25,fd65::/64. > kubectl clusterset join east west",
+		},
+		"ranges of a member that join does not change": {
+			func(east, _ *Cluster) {
+				east.State.Members[0].CIDRs, east.State.Members[0].Credential = []string{"10.65.0.0/25"}, "ClusterProfile fleet/west"
+			},
+			"failed member-ranges east: Endpoints of west in its pod range 10.65.0.0/24 are refused: its annotation cidrs has 10.65.0.0/25. > Correct the annotation clusterset-dns.github.io/cidrs of ClusterProfile fleet/west.",
 		},
 		"a rank in one cluster": {
 			func(east, _ *Cluster) { east.State.Members[0].Rank = 10 },

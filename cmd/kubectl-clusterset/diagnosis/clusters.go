@@ -140,6 +140,10 @@ var clusterChecks = []Check{
 				if at < 0 || len(c.State.Members[at].CIDRs) == 0 {
 					continue
 				}
+				fix, by := "kubectl clusterset join "+c.Context+" "+other.Context+c.system(), c.State.Members[at].Credential
+				if !strings.HasPrefix(by, "Secret ") {
+					fix = "Correct the annotation " + cluster.CIDRsAnnotation + " of " + by + "."
+				}
 				what, ranges := "in its pod range", other.PodCIDRs
 				if otherNetworks(c, other) {
 					what, ranges = "at its node", other.Nodes
@@ -150,8 +154,7 @@ var clusterChecks = []Check{
 				}
 				for _, each := range ranges {
 					if !setup.Covers(setup.AddPrefixes(nil, c.State.Members[at].CIDRs...), each) {
-						found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
-							"Endpoints of %s %s %s are refused: its annotation cidrs has %s.", other.ID, what, each,
+						found.fail(fix, "Endpoints of %s %s %s are refused: its annotation cidrs has %s.", other.ID, what, each,
 							strings.Join(c.State.Members[at].CIDRs, ","))
 						break
 					}
