@@ -27,7 +27,7 @@ func TestProjectedToken(t *testing.T) {
 		Name: "west", APIServerArgs: []string{"--authentication-config=" + authentication(t, east)},
 	})[0]
 	for cluster, values := range map[*controlplane.Cluster]string{east: documented(t, membersPage, "clusterId: east"), west: documented(t, membersPage, "clusterId: west")} {
-		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())
+		values = withAuthority(strings.ReplaceAll(values, "https://west.example.org:6443", west.URL()), west)
 		apply(t, cluster, template(t, "--values", written(t, t.TempDir(), "values.yaml", values), "--set", "namespace.create=true"))
 	}
 	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
@@ -55,9 +55,7 @@ func TestProjectedToken(t *testing.T) {
 
 	members, err := east.Client().CoreV1().ConfigMaps(system).Get(t.Context(), "clusterset-members", metav1.GetOptions{})
 	must(t, err)
-	authority := written(t, t.TempDir(), "ca.pem", string(west.Config().CAData))
 	data := strings.ReplaceAll(members.Data["west"], "/var/run/secrets/clusterset-dns/members/west", path)
-	data = strings.Replace(data, "server:", "certificate-authority: "+authority+"\n      server:", 1)
 	controllerOf(t, east, "--member", "west="+written(t, t.TempDir(), "kubeconfig", data))
 	controllerOf(t, west)
 	publish(t, west, "10.2.0.1")
@@ -86,9 +84,13 @@ func TestProjectedToken(t *testing.T) {
 func authentication(t *testing.T, east *controlplane.Cluster) string {
 	text := documented(t, membersPage, "kind: AuthenticationConfiguration")
 	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
-	certificate := strings.ReplaceAll(strings.TrimSpace(string(east.Config().CAData)), "\n", "\n        ")
-	text = regexp.MustCompile(`(?s)-----BEGIN CERTIFICATE-----\n\s+\.\.\.`).ReplaceAllString(text, certificate)
-	return written(t, t.TempDir(), "authentication.yaml", text)
+	return written(t, t.TempDir(), "authentication.yaml", withAuthority(text, east))
+}
+
+// withAuthority puts the certificate authority of a cluster into a documented text.
+func withAuthority(text string, of *controlplane.Cluster) string {
+	indented := strings.ReplaceAll("\n"+strings.TrimSpace(string(of.Config().CAData)), "\n", "${1}")
+	return regexp.MustCompile(`(\n +)-----BEGIN CERTIFICATE-----\n +\.\.\.`).ReplaceAllString(text, indented)
 }
 
 // tokenOf requests a token; with an audience, as the kubelet does for a projected volume.
