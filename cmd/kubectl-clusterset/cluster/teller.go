@@ -77,7 +77,7 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 		return false, err
 	})
 	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) {
-		return fmt.Errorf("%w after %s: %s", ErrTimeout, t.Timeout, told)
+		return fmt.Errorf("%w after %s: %s: see `kubectl clusterset check`", ErrTimeout, t.Timeout, told)
 	}
 	return err
 }

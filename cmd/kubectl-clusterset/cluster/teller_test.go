@@ -46,7 +46,7 @@ func TestWaitSaysWhatItWaitedFor(t *testing.T) {
 			<-ctx.Done()
 			return "the sky: " + ctx.Err().Error(), nil
 		})
-		if err == nil || !strings.HasSuffix(err.Error(), ": the moon has to rise") {
+		if err == nil || !strings.HasSuffix(err.Error(), ": the moon has to rise: see `kubectl clusterset check`") {
 			t.Errorf("got %v", err)
 		}
 	})

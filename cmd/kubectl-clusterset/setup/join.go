@@ -111,11 +111,7 @@ func Join(ctx context.Context, o Options) error {
 	if o.DryRun {
 		return nil
 	}
-	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
-	if errors.Is(err, cluster.ErrTimeout) {
-		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
-	}
-	return err
+	return o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
 }
 
 // hint warns if other clusters may not be able to use the address or the proxy in the user's kubeconfig.
