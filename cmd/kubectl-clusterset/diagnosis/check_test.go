@@ -282,8 +282,8 @@ func TestSkips(t *testing.T) {
 			"CoreDNS as kubeadm installs it could not be read: forbidden.",
 		},
 		"no Corefile": {
-			func(east, _ *Cluster) { east.CoreDNS, east.CorefileError = deployed(), forbidden }, "corefile",
-			"The Corefile could not be read: forbidden.",
+			func(east, _ *Cluster) { east.CorefileError = forbidden }, "corefile",
+			"CoreDNS as kubeadm installs it could not be read: forbidden.",
 		},
 		"no Corefile with the plugin": {
 			func(_, _ *Cluster) {}, "corefile-cluster", "No Corefile that could be read serves the zone with the plugin multicluster.",

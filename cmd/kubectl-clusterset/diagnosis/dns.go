@@ -43,13 +43,10 @@ var dnsChecks = []Check{
 	{
 		Name: "corefile", About: "the Corefile parses", before: true,
 		run: func(_ *Set, c *Cluster, found *problems) {
-			switch {
-			case c.CoreDNS == nil:
-				found.skip(noCoreDNS, c.CoreDNSError)
-			case c.CorefileError != nil && !errors.Is(c.CorefileError, setup.ErrCorefile):
-				found.skip("The Corefile could not be read: %v.", c.CorefileError)
-			case c.CorefileError != nil:
+			if errors.Is(c.CorefileError, setup.ErrCorefile) {
 				found.fail(c.edit(setup.CoreDNSName), "ConfigMap %s/%s: %v.", setup.CoreDNSNamespace, setup.CoreDNSName, c.CorefileError)
+			} else if c.CorefileError != nil {
+				found.skip(noCoreDNS, c.CorefileError)
 			}
 		},
 	},

@@ -60,8 +60,8 @@ type Cluster struct {
 	// Service ranges; none if unknown.
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
 	PodCIDRsError                 error
-	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil with a CoreDNSError. Corefile is its Corefile, and
-	// ChartCorefile the Corefile of the chart's CoreDNS; each is nil if it cannot be read or is invalid.
+	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil with a CoreDNSError. Corefile is its Corefile, nil with a
+	// CorefileError, and ChartCorefile the Corefile of the chart's CoreDNS, nil if it cannot be read or is invalid.
 	CoreDNS                     *appsv1.Deployment
 	Corefile, ChartCorefile     *setup.Corefile
 	CoreDNSError, CorefileError error
@@ -126,7 +126,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 		}
 	}
 	found, err := c.Kube.AppsV1().Deployments(setup.CoreDNSNamespace).Get(ctx, setup.CoreDNSName, metav1.GetOptions{})
-	if c.CoreDNSError = err; err == nil {
+	if c.CoreDNSError, c.CorefileError = err, err; err == nil {
 		c.CoreDNS = found
 		c.Corefile, c.CorefileError = setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, setup.CoreDNSName)
 	}
