@@ -192,6 +192,7 @@ type gateway struct {
 type reference struct {
 	Kind, Namespace, Name, SectionName string
 	Port                               int32
+	Weight                             *int32
 }
 
 // A route has the fields that are read of a TCPRoute, TLSRoute or UDPRoute.
@@ -208,11 +209,12 @@ type route struct {
 	}
 }
 
-// backends are the backends of a route that are Services of its namespace.
+// backends are the backends of a route that are Services of its namespace. A backend of weight 0 gets no connections: clients
+// would reach the pods of another Service.
 func (r *route) backends() (services []reference) {
 	for _, rule := range r.Spec.Rules {
 		for _, each := range rule.BackendRefs {
-			if (each.Kind == "" || each.Kind == "Service") && (each.Namespace == "" || each.Namespace == r.Namespace) {
+			if cmp.Or(each.Kind, "Service") == "Service" && cmp.Or(each.Namespace, r.Namespace) == r.Namespace && ptr.Deref(each.Weight, 1) > 0 {
 				services = append(services, each)
 			}
 		}

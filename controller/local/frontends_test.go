@@ -67,7 +67,7 @@ spec: {listeners: [{name: tls, protocol: TLS, port: 8443}]}
 ---
 kind: TCPRoute
 metadata: {namespace: shop, name: db}
-spec: {rules: [{backendRefs: [{name: db, port: 5432}, {name: db, namespace: elsewhere, port: 1}, {name: db, kind: Backend, port: 2}]}]}
+spec: {rules: [{backendRefs: [{name: db, port: 5432}, {name: db, namespace: elsewhere, port: 1}, {name: db, kind: Backend, port: 2}, {name: next, port: 5432, weight: 0}]}]}
 status: {parents: [{parentRef: {name: shared, namespace: edge, sectionName: db}, conditions: [{type: Accepted, status: "True"}]}]}
 ---
 kind: TCPRoute
@@ -130,8 +130,10 @@ func TestGateways(t *testing.T) {
 					t.Errorf("%d: after %d changes, %s has %v, %t, want %v", i, changes.Load(), service, got, known, want)
 				}
 			}
-			if got, _ := f.Gateways(types.NamespacedName{Namespace: "shop", Name: "refused"}); len(got) > 0 {
-				t.Errorf("%d: a refused route has %v", i, got)
+			for _, name := range []string{"refused", "next"} {
+				if got, _ := f.Gateways(types.NamespacedName{Namespace: "shop", Name: name}); len(got) > 0 {
+					t.Errorf("%d: no route leads to %s, but it has %v", i, name, got)
+				}
 			}
 		}
 		cancel()
