@@ -90,7 +90,6 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		return nil
 	case exposure == ExposeNodePort && e.Node == nil:
 		known = false
-		refuse("the nodes of this cluster are not known yet. Allow the controller to list nodes")
 	case view.Spec.Type == v1beta1.Headless && exposure == ExposeNodePort:
 		var refused int
 		if all, refused, err = e.atNodes(view); refused > 0 {
@@ -113,16 +112,15 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		for _, port := range view.Spec.Ports {
 			balancer.Targets = append(balancer.Targets, Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number})
 		}
-		all, known = e.frontends(view, balancer)
-		if len(balancer.Addresses) == 0 {
-			refuse("Service %s has no address in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for the address",
-				view.Service.Name)
+		if all, known = e.frontends(view, balancer); known && len(all) == 0 {
+			refuse("Service %s has no address of its IP families in status.loadBalancer. Make it a Service of type LoadBalancer, or wait for "+
+				"the address", view.Service.Name)
 		}
 	case exposure == ExposeGateway:
 		view.Memory.Names = []string{""}
 		frontends, listed := e.Gateways(view.Service)
 		all, known = e.frontends(view, frontends...)
-		if known = known && listed; listed && len(frontends) == 0 {
+		if known = known && listed; known && len(all) == 0 {
 			refuse("no Gateway with an address accepted a TCPRoute, UDPRoute or TLSRoute to Service %s. Create one in its namespace",
 				view.Service.Name)
 		}
@@ -137,8 +135,12 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		refuse("Service %s, which the controller would derive, has another owner. Delete it", e.NodePorts.Name)
 	}
 	all = e.publish(view, exposure, all, found)
-	if !known {
-		return e.kept(view, exposure, all)
+	if known {
+		return all
+	}
+	if all = e.kept(view, exposure, all); !slices.ContainsFunc(all, func(s Slice) bool { return s.Exposed != "" && len(s.Endpoints) > 0 }) {
+		refuse("the addresses of its nodes, load balancer or Gateways are not known yet. Allow the controller to list them, and make sure " +
+			"that names resolve")
 	}
 	return all
 }

@@ -108,8 +108,8 @@ func TestExposed(t *testing.T) {
 		"any node's":             {flag: ExposeNodePort, service: []func(*corev1.Service){selects, func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30001 }}, ports: "80/TCP", endpoints: pods, derives: true},
 		"no selector":            {flag: ExposeNodePort, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
 		"only by annotation":     {annotation: "NodePort", service: []func(*corev1.Service){selects}, ports: "80/TCP", endpoints: pods, problem: "no node port for each port"},
-		"nodes are not known":    {flag: ExposeNodePort, unknown: true, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: pods, problem: "nodes of this cluster are not known"},
-		"an entry of no address": {flag: ExposeLoadBalancer, service: []func(*corev1.Service){func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{}} }}, ports: "80/TCP", endpoints: pods, problem: "has no address in status.loadBalancer"},
+		"nodes are not known":    {flag: ExposeNodePort, unknown: true, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: pods, problem: "nodes, load balancer or Gateways are not known"},
+		"an entry of no address": {flag: ExposeLoadBalancer, service: []func(*corev1.Service){func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{}} }}, ports: "80/TCP", endpoints: pods, problem: "has no address of its IP families in status.loadBalancer"},
 		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
 		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and pod  is not read"},
 		"one without host":       {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.1.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "is headless, and pod  is not read"},
@@ -121,11 +121,16 @@ func TestExposed(t *testing.T) {
 		"a load balancer":        {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 198.51.100.1 203.0.113.7"},
 		"one that serves":        {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods[:1], want: "TCP/80->80 ~198.51.100.1 ~203.0.113.7"},
 		"one without pods":       {annotation: "LoadBalancer", service: []func(*corev1.Service){behind}, ports: "80/TCP", want: "TCP/80->80 !198.51.100.1 !203.0.113.7"},
-		"one without address":    {annotation: "LoadBalancer", ports: "80/TCP", endpoints: pods, problem: "no address in status.loadBalancer"},
+		"one of another family":  {annotation: "LoadBalancer", service: []func(*corev1.Service){behind, func(s *corev1.Service) { s.Spec.IPFamilies[0] = corev1.IPv6Protocol }}, ports: "80/TCP", problem: "no address of its IP families in status.loadBalancer"},
+		"one without address":    {annotation: "LoadBalancer", ports: "80/TCP", endpoints: pods, problem: "no address of its IP families in status.loadBalancer"},
 		"its name is not known":  {annotation: "LoadBalancer", unknown: true, service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 203.0.113.7"},
 		"a Gateway":              {annotation: "Gateway", gateways: []Frontend{{[]string{"203.0.113.9"}, []Target{{"TCP", 80, 443}}}}, ports: "80/TCP", endpoints: pods, want: "TCP/80->443 203.0.113.9"},
 		"no Gateway":             {annotation: "Gateway", ports: "80/TCP", endpoints: pods, problem: "no Gateway with an address"},
-		"Gateways are not known": {annotation: "Gateway", unknown: true, ports: "80/TCP", endpoints: pods},
+		"one without an address": {annotation: "Gateway", gateways: []Frontend{{nil, []Target{{"TCP", 80, 443}}}}, ports: "80/TCP", endpoints: pods, problem: "no Gateway with an address"},
+		"Gateways are not known": {annotation: "Gateway", unknown: true, ports: "80/TCP", endpoints: pods, problem: "nodes, load balancer or Gateways are not known"},
+		"only a name, unknown": {annotation: "LoadBalancer", unknown: true, service: []func(*corev1.Service){func(s *corev1.Service) {
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb"}}
+		}}, ports: "80/TCP", endpoints: pods, problem: "nodes, load balancer or Gateways are not known"},
 		"headless by a balancer": {annotation: "LoadBalancer", service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "one address for all pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
