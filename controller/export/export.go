@@ -95,8 +95,8 @@ type Slice struct {
 	Name string `json:"name"`
 	// AddressType is IPv4 or IPv6.
 	AddressType discoveryv1.AddressType `json:"-"`
-	// Targets map ports of the Service to target ports, in the order of the ports; for Gateways in the order of their
-	// routes. The endpoints do not serve ports of the Service without a target.
+	// Targets map ports of the Service to target ports, in the order of the ports. The endpoints do not serve ports of the
+	// Service without a target.
 	Targets []Target `json:"targets,omitempty"`
 	// Endpoints have the conditions of the exporting cluster, all three set, and no hints. Endpoints of other clusters
 	// have no nodeName and no targetRef.

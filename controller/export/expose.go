@@ -121,7 +121,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		frontends, listed := e.Gateways(view.Service)
 		all, known = e.frontends(view, frontends...)
 		if known = known && listed; known && len(all) == 0 {
-			refuse("no Gateway with an address accepted a TCPRoute, UDPRoute or TLSRoute to Service %s. Create one in its namespace",
+			refuse("no Gateway with an address accepted a TCPRoute, UDPRoute or TLSRoute to a port of Service %s. Create one in its namespace",
 				view.Service.Name)
 		}
 	case hasLocalNodePorts(service):
@@ -346,12 +346,16 @@ func best(view *View) discoveryv1.EndpointConditions {
 	return conditions
 }
 
-// frontends returns slices with the addresses of frontends, which are ready while the cluster has a ready endpoint of the view,
-// and whether all addresses are known.
+// frontends returns slices with the addresses of the frontends of ports of the Service, which are ready while the cluster has a
+// ready endpoint of the view, and whether all addresses are known.
 func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice, known bool) {
 	conditions := best(view)
 	known = true
 	for _, frontend := range frontends {
+		targets := ofPorts(frontend.Targets, view.Spec.Ports)
+		if len(targets) == 0 {
+			continue
+		}
 		var addresses []netip.Addr
 		for _, text := range frontend.Addresses {
 			if address, err := netip.ParseAddr(text); err == nil {
@@ -368,7 +372,7 @@ func (e Exporter) frontends(view *View, frontends ...Frontend) (all []Slice, kno
 		for _, address := range slices.Compact(addresses) {
 			endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{address.String()}, Conditions: conditions})
 		}
-		all = append(all, slicesOf(view, frontend.Targets, endpoints)...)
+		all = append(all, slicesOf(view, targets, endpoints)...)
 	}
 	return all, known
 }

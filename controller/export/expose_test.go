@@ -125,8 +125,10 @@ func TestExposed(t *testing.T) {
 		"one without address":    {annotation: "LoadBalancer", ports: "80/TCP", endpoints: pods, problem: "no address of its IP families in status.loadBalancer"},
 		"its name is not known":  {annotation: "LoadBalancer", unknown: true, service: []func(*corev1.Service){behind}, ports: "80/TCP", endpoints: pods, want: "TCP/80->80 203.0.113.7"},
 		"a Gateway":              {annotation: "Gateway", gateways: []Frontend{{[]string{"203.0.113.9"}, []Target{{"TCP", 80, 443}}}}, ports: "80/TCP", endpoints: pods, want: "TCP/80->443 203.0.113.9"},
+		"several routes":         {annotation: "Gateway", gateways: []Frontend{{[]string{"203.0.113.9"}, []Target{{"TCP", 9, 9}, {"TCP", 80, 443}, {"TCP", 80, 443}}}}, ports: "80/TCP", endpoints: pods, want: "TCP/80->443 203.0.113.9"},
 		"no Gateway":             {annotation: "Gateway", ports: "80/TCP", endpoints: pods, problem: "no Gateway with an address"},
 		"one without an address": {annotation: "Gateway", gateways: []Frontend{{nil, []Target{{"TCP", 80, 443}}}}, ports: "80/TCP", endpoints: pods, problem: "no Gateway with an address"},
+		"one to another port":    {annotation: "Gateway", gateways: []Frontend{{[]string{"203.0.113.9"}, []Target{{"TCP", 81, 443}}}}, ports: "80/TCP", endpoints: pods, problem: "no Gateway with an address"},
 		"Gateways are not known": {annotation: "Gateway", unknown: true, ports: "80/TCP", endpoints: pods, problem: "nodes, load balancer or Gateways are not known"},
 		"only a name, unknown": {annotation: "LoadBalancer", unknown: true, service: []func(*corev1.Service){func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb"}}
