@@ -32,6 +32,8 @@ type View struct {
 	Slices []Slice
 	// Exposed are the slices for clusters of other networks, only in local views: they are published, and never merged.
 	Exposed []Slice
+	// NodePorts reports whether they need the Service with node ports that the controller derives.
+	NodePorts bool
 	// Memory is for the next pass over a local export, which is due After; 0 means that none is due.
 	Memory Memory
 	After  time.Duration

@@ -57,14 +57,6 @@ func (e Exporter) Exposure(serviceExport *v1beta1.ServiceExport) (Exposure, erro
 	return ParseExposure(cmp.Or(serviceExport.Annotations[AnnotationExpose], string(e.Expose)))
 }
 
-// DerivesNodePorts reports whether the controller derives a Service with node ports for an export, because its own Service
-// has none.
-func (e Exporter) DerivesNodePorts(serviceExport *v1beta1.ServiceExport, service *corev1.Service) bool {
-	exposure, _ := e.Exposure(serviceExport)
-	return e.Expose == ExposeNodePort && exposure == ExposeNodePort &&
-		service.Spec.ClusterIP != corev1.ClusterIPNone && len(service.Spec.Selector) > 0 && !hasLocalNodePorts(service)
-}
-
 // hasLocalNodePorts reports whether each port of a Service has a node port on which a node serves only its own pods.
 // Otherwise nodes forward connections to each other, so that no node could be unready.
 func hasLocalNodePorts(service *corev1.Service) bool {
@@ -82,6 +74,8 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	var all []Slice
 	known := true
 	exposure, err := e.Exposure(serviceExport)
+	view.NodePorts = e.Expose == ExposeNodePort && exposure == ExposeNodePort && view.Spec.Type == v1beta1.ClusterSetIP &&
+		len(service.Spec.Selector) > 0 && !hasLocalNodePorts(service)
 	switch {
 	case err != nil:
 		refuse("annotation %s: %v", AnnotationExpose, err)
@@ -128,7 +122,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		all = e.nodes(view, service, refuse)
 	case e.NodePorts != nil && IsManaged(e.NodePorts):
 		all = e.nodes(view, e.NodePorts, refuse)
-	case !e.DerivesNodePorts(serviceExport, service):
+	case !view.NodePorts:
 		refuse("Service %s has no node port for each port with externalTrafficPolicy: Local. Set both, or the controller's flag "+
 			"--expose=NodePort, which derives a Service for Services with a selector", view.Service.Name)
 	case e.NodePorts != nil:
@@ -138,7 +132,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	if known {
 		return all
 	}
-	if all = e.kept(view, exposure, all); !slices.ContainsFunc(all, func(s Slice) bool { return s.Exposed != "" && len(s.Endpoints) > 0 }) {
+	if all = e.kept(view, all); !slices.ContainsFunc(all, func(s Slice) bool { return s.Exposed != "" && len(s.Endpoints) > 0 }) {
 		refuse("the addresses of its nodes, load balancer or Gateways are not known yet. Allow the controller to list them, and make sure " +
 			"that names resolve")
 	}
@@ -148,7 +142,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 // kept returns the published slices for clusters of other networks, if there are any, instead of all, because not all
 // addresses are known. Except with node ports, their endpoints get the current conditions of the pods. Slices of the
 // network that the cluster left stay, too: the clusters there have no others.
-func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice) {
+func (e Exporter) kept(view *View, all []Slice) (kept []Slice) {
 	conditions := best(view)
 	for _, published := range SlicesOf(e.Cluster, e.published) {
 		decoded, _, err := readSnapshot(published)
@@ -161,8 +155,9 @@ func (e Exporter) kept(view *View, exposure Exposure, all []Slice) (kept []Slice
 		if slice.Exposed != "" {
 			all = nil
 		}
+		view.NodePorts = view.NodePorts || slice.Exposed == ExposeNodePort && e.NodePorts != nil
 		for i := range slice.Endpoints {
-			if slice.Exposed != "" && exposure != ExposeNodePort {
+			if slice.Exposed != "" && slice.Exposed != ExposeNodePort {
 				slice.Endpoints[i].Conditions = conditions
 			}
 		}

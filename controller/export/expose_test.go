@@ -167,8 +167,8 @@ func TestExposed(t *testing.T) {
 				t.Fatal(invalid)
 			}
 			isExposed(t, view, found, !test.missing, test.want, test.problem)
-			if got := from.DerivesNodePorts(serviceExport, service); got != test.derives {
-				t.Errorf("derives a Service: %v", got)
+			if view.NodePorts != test.derives {
+				t.Errorf("derives a Service: %v", view.NodePorts)
 			}
 		})
 	}
@@ -315,9 +315,9 @@ func balanced(network string) (published []*discoveryv1.EndpointSlice) {
 	return append(publish(view), publish(&exposed)...)
 }
 
-// TestKept: while addresses for clusters of other networks are unknown, the published slices for them stay, and so do the
-// slices of the previous network. Conditions of pods, except with node ports, and the cluster selector of the export
-// still change.
+// TestKept: while addresses for clusters of other networks are unknown, the published slices for them stay, with the Service whose
+// node ports they have, and so do the slices of the previous network. Conditions of pods, except with node ports, and the cluster
+// selector of the export still change.
 func TestKept(t *testing.T) {
 	const pods, balancer, fresh = "TCP/80->8080 10.1.0.1@zone-a ", "TCP/80->80 203.0.113.7 203.0.113.8", "TCP/80->80 203.0.113.9"
 	// Other writers may set any label and annotation on slices of the Service, and change snapshots of published slices.
@@ -325,6 +325,9 @@ func TestKept(t *testing.T) {
 	tampered = append(tampered, tampered[1].DeepCopy())
 	tampered[1].Annotations[AnnotationSnapshot] = strings.Replace(tampered[1].Annotations[AnnotationSnapshot], `{"name":"`, `{"name":"other-`, 1)
 	delete(tampered[2].Labels, LabelSliceManagedBy)
+	nodes := balanced("red")
+	nodes[1].Endpoints[1].Conditions = Conditions(false, false, false)
+	nodes[1].Annotations[AnnotationSnapshot] = strings.Replace(nodes[1].Annotations[AnnotationSnapshot], "LoadBalancer", "NodePort", 1)
 	demoted := balanced("blue")
 	demoted[0].Endpoints[0].Conditions = Conditions(false, true, true)
 	demoted[0].Annotations[AnnotationSnapshot] = strings.Replace(demoted[0].Annotations[AnnotationSnapshot], `"slice":{`, `"slice":{"demoted":[0],`, 1)
@@ -338,7 +341,8 @@ func TestKept(t *testing.T) {
 		"nothing is published":    {"east", ExposeLoadBalancer, "10.1.0.1", nil, fresh},
 		"a name is unknown":       {"east", ExposeLoadBalancer, "10.1.0.1", balanced("red"), balancer},
 		"without ready pods":      {"east", ExposeLoadBalancer, "!10.1.0.1", balanced("red"), "TCP/80->80 !203.0.113.7 !203.0.113.8"},
-		"nodes are":               {"east", ExposeNodePort, "!10.1.0.1", balanced("red"), balancer},
+		"nodes are":               {"east", ExposeNodePort, "!10.1.0.1", nodes, "TCP/80->80 203.0.113.7 !203.0.113.8"},
+		"nodes were exposed":      {"east", ExposeLoadBalancer, "10.1.0.1", nodes, "TCP/80->80 203.0.113.7 !203.0.113.8"},
 		"Gateways are":            {"east", ExposeGateway, "10.1.0.1", balanced("red"), balancer},
 		"after a move":            {"east", ExposeLoadBalancer, "!10.1.0.1", demoted, pods + "TCP/80->80 !203.0.113.7 !203.0.113.8"},
 		"and nothing was exposed": {"east", ExposeLoadBalancer, "10.1.0.1", balanced("blue")[:1], pods + fresh},
@@ -347,7 +351,7 @@ func TestKept(t *testing.T) {
 	} {
 		from := Exporter{
 			Cluster: test.cluster, Network: "red", Expose: test.expose, Resolve: func(string) ([]netip.Addr, bool) { return nil, false },
-			Gateways: func(types.NamespacedName) ([]Frontend, bool) { return nil, false },
+			Gateways: func(types.NamespacedName) ([]Frontend, bool) { return nil, false }, NodePorts: newService("80/TCP"),
 		}
 		service := newService("80/TCP", func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}, {Hostname: "lb.example.org"}}
@@ -356,6 +360,9 @@ func TestKept(t *testing.T) {
 		view, _, _ := FromService(from, newExport(chosenBy("north")), service, all)
 		if got := slicesText(view.Exposed...); got != test.want || slices.ContainsFunc(view.Exposed, func(s Slice) bool { return s.Clusters != "north" }) {
 			t.Errorf("%s: got %s, want %s, in %+v", name, got, test.want, view.Exposed)
+		}
+		if view.NodePorts != strings.HasPrefix(name, "nodes") {
+			t.Errorf("%s: the Service with node ports stays: %t", name, view.NodePorts)
 		}
 		if slices.ContainsFunc(view.Exposed, func(s Slice) bool { return strings.HasPrefix(s.Name, "other") }) {
 			t.Errorf("%s: the snapshot has the name in %+v", name, view.Exposed)

@@ -104,15 +104,15 @@ func (r *Reconciler) gather(
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
 			slices.Concat(r.Local.KubernetesSlices(service), of.EndpointSlices))
 		observed.Invalid, observed.Problems = invalid, problems
-		if invalid == nil && exporter.DerivesNodePorts(observed.ServiceExport, exported) {
-			observed.NodePortsFor = exported
-		}
 		in.Problems[r.Cluster] = problems
 		if view != nil && (!view.Absent() || keepsImport(of)) {
 			own := Standing(r.Local.Namespace(r.Namespace))
 			own.View, in.After, in.memory = view, view.After, view.Memory
 			in.Contributions = append(in.Contributions, own)
 			observed.ExportConditions = r.reach(view)
+			if view.NodePorts {
+				observed.NodePortsFor = exported
+			}
 		}
 	}
 	var used []*discoveryv1.EndpointSlice
