@@ -22,8 +22,8 @@ type Source struct {
 	Cluster string
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
-	// Owns reports whether an address in canonical form belongs to the local cluster: to a node or the API server, or to
-	// a range of Services or, if it is exposed, of pods. nil means that none does.
+	// Owns reports whether an address in canonical form belongs to the local cluster: to a node, the API server or a
+	// Service, or to a range of Services or, if it is exposed, of pods. nil means that none does.
 	Owns func(address string, exposed bool) bool
 	// Network is the network of the local cluster's pods. Slices for other networks are ignored.
 	Network string

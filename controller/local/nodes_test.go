@@ -23,9 +23,14 @@ func TestOwns(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	// The range of this one is in a ServiceCIDR that was added later.
+	if err := c.Services.Indexer().Add(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.97.0.10", "2001:db8:1::a"}}}); err != nil {
+		t.Fatal(err)
+	}
 	owns := c.Owns([]netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("2001:db8::/112")})
 	for address, want := range map[string][2]bool{
 		"192.0.2.7": {true, true}, "192.0.2.8": {}, "10.96.0.10": {true, true}, "2001:db8::9": {true, true}, "10.1.0.9": {false, true},
+		"10.97.0.10": {true, true}, "2001:db8:1::a": {true, true}, "10.97.0.11": {},
 	} {
 		if pod, exposed := owns(address, false), owns(address, true); pod != want[0] || exposed != want[1] {
 			t.Errorf("%s is owned: %t, exposed %t", address, pod, exposed)
