@@ -41,6 +41,8 @@ const (
 	StateAnnotation  = domain + "/state"
 	DrainAnnotation  = domain + "/drain"
 	CIDRsAnnotation  = domain + "/cidrs"
+	// AddressAnnotation on a Node has the addresses by which other networks reach it.
+	AddressAnnotation = domain + "/address"
 	// PropertiesAnnotation has the ClusterProperties in the heartbeat, as JSON. NetworkProperty is the property of the network.
 	PropertiesAnnotation = domain + "/properties"
 	NetworkProperty      = "network." + domain

@@ -42,7 +42,7 @@ func TestNamesAreThoseOfTheController(t *testing.T) {
 		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
 		KubeconfigKey: member.KubeconfigKey, StateAnnotation: memberstate.StateAnnotation, OriginAnnotation: memberstate.OriginAnnotation,
 		DrainAnnotation: member.DrainAnnotation, CIDRsAnnotation: member.CIDRsAnnotation, ManagedByLabel: export.LabelManagedBy,
-		ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
+		AddressAnnotation: export.AnnotationNodeAddress, ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
 		Account("east"): member.AccountPrefix + "east", ManagedSlices: export.LabelSliceManagedBy + "=" + export.Manager,
 	} {
 		if here != there {

@@ -24,7 +24,8 @@ func TestJoinConfinesMembers(t *testing.T) {
 	for name, test := range map[string]struct {
 		nodes          []string // their podCIDRs
 		pods           []string // their addresses; an @ before one is of the host network
-		addresses      []string // of the first node
+		addresses      []string // of the nodes
+		behind         string   // NAT with addresses
 		exposed        bool
 		forbidden, had string
 		want, wantErr  string
@@ -36,6 +37,10 @@ func TestJoinConfinesMembers(t *testing.T) {
 		"nodes of another network": {
 			nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7", "2001:db8::7", "host"}, exposed: true,
 			want: "10.1.0.0/24,192.0.2.0/24,2001:db8::/64",
+		},
+		"nodes behind NAT": {
+			nodes: []string{"10.1.0.0/24"}, addresses: []string{"10.0.0.7"}, behind: "203.0.113.7, 2001:db8::7", exposed: true,
+			want: "10.1.0.0/24,203.0.113.0/24,2001:db8::/64,10.0.0.0/24",
 		},
 		"nodes of the same network":    {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, want: "10.1.0.0/24"},
 		"a node more":                  {nodes: []string{"10.1.0.0/24", "10.1.1.0/24"}, had: "10.1.0.0/24", want: "10.1.0.0/24,10.1.1.0/24"},
@@ -53,6 +58,7 @@ func TestJoinConfinesMembers(t *testing.T) {
 		var objects []runtime.Object
 		for i, ranges := range test.nodes {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}, Spec: corev1.NodeSpec{PodCIDRs: strings.Fields(ranges)}}
+			node.Annotations = map[string]string{cluster.AddressAnnotation: test.behind}
 			for _, address := range test.addresses {
 				node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Address: address})
 			}
