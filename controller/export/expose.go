@@ -89,7 +89,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 		if all, refused, err = e.atNodes(view); refused > 0 {
 			refuse("Service %s is headless, and %v (%d such endpoints). Or use a Service with node ports for each pod", view.Service.Name, err,
 				refused)
-			if len(all) == 0 {
+			if len(all) == 0 && view.After != readAgain {
 				return nil
 			}
 		}
@@ -288,6 +288,8 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 		return "", nil, fmt.Errorf("the node of pod %s has no address. Annotate it with %s", pod.Name, AnnotationNodeAddress)
 	case slices.Contains(node.Own, endpoint.Addresses[0]):
 		return node.Addresses[at], slice.Targets, nil
+	case pod.UID == "":
+		return "", nil, fmt.Errorf("the endpoint %s is not of a pod", endpoint.Addresses[0])
 	}
 	ports, err := e.HostPorts(pod)
 	if err != nil {

@@ -111,8 +111,8 @@ func TestExposed(t *testing.T) {
 		"nodes are not known":    {flag: ExposeNodePort, unknown: true, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: pods, problem: "nodes, load balancer or Gateways are not known"},
 		"an entry of no address": {flag: ExposeLoadBalancer, service: []func(*corev1.Service){func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{}} }}, ports: "80/TCP", endpoints: pods, problem: "has no address of its IP families in status.loadBalancer"},
 		"without pods":           {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP"},
-		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and pod  is not read"},
-		"one without host":       {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.1.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "is headless, and pod  is not read"},
+		"headless":               {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: pods, missing: true, problem: "is headless, and the endpoint 10.1.0.1 is not of a pod (4 such endpoints)"},
+		"one without host":       {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.1.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1", problem: "is headless, and the endpoint 10.1.0.2 is not of a pod"},
 		"headless with hosts":    {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("b", "10.0.0.2", false, false, false)}, want: "TCP/80->8080 192.0.2.1 !192.0.2.2"},
 		"a node goes":            {flag: ExposeNodePort, service: []func(*corev1.Service){headless}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "192.0.2.1", true, true, false), on("unknown", "10.0.0.2", true, true, false)}, want: "TCP/80->8080 192.0.2.1"},
 		"a node's own address":   {flag: ExposeNodePort, service: []func(*corev1.Service){selects, local(30001)}, ports: "80/TCP", endpoints: []discoveryv1.Endpoint{on("a", "10.1.0.1", true, true, false), on("lies", "10.1.0.2", true, true, false)}, want: "TCP/80->30001 192.0.2.1@z1", problem: "127.0.0.1 is not the address"},
@@ -141,9 +141,6 @@ func TestExposed(t *testing.T) {
 				Node:     func(name string) (Node, bool) { node, known := nodes[name]; return node, known },
 				Resolve:  func(string) ([]netip.Addr, bool) { return []netip.Addr{netip.MustParseAddr("198.51.100.1")}, true },
 				Gateways: func(types.NamespacedName) ([]Frontend, bool) { return test.gateways, !test.unknown },
-				HostPorts: func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error) {
-					return nil, fmt.Errorf("pod %s is not read", pod.Name)
-				},
 			}
 			if test.unknown {
 				from.Node, from.Resolve = nil, func(string) ([]netip.Addr, bool) { return nil, false }
@@ -174,7 +171,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestHostPorts: pods of headless services are reached at the hostPorts of their node, each for itself.
+// TestHostPorts: pods of headless services are reached at the hostPorts of their node, each for itself. Without any such pod, the
+// service is not exposed, unless a pod cannot be read now.
 func TestHostPorts(t *testing.T) {
 	node := Node{Addresses: []string{"192.0.2.1"}, Own: []string{"10.0.0.1"}, Ready: true}
 	pods := map[string][]corev1.ContainerPort{
@@ -199,6 +197,7 @@ func TestHostPorts(t *testing.T) {
 		"no port":                   {"all", "", "", none},
 		"one of two":                {"tcp all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", none},
 		"unknown":                   {"new", "http:80/TCP dns:53/UDP", "", away},
+		"forbidden":                 {"denied", "http:80/TCP dns:53/UDP", "", "set controller.readPods"},
 		"unknown beside another":    {"new all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", away},
 		"unknown and published":     {"old all", "http:80/TCP dns:53/UDP", at(30) + "192.0.2.1 " + at(80) + "!192.0.2.1", ""},
 		"unknown, and other ports":  {"old", "http:81/TCP dns:54/UDP", "UDP/54->5300 192.0.2.1", ""},
@@ -218,6 +217,9 @@ func TestHostPorts(t *testing.T) {
 				HostPorts: func(pod corev1.ObjectReference) ([]corev1.ContainerPort, error) {
 					if ports := pods[string(pod.UID)]; ports != nil {
 						return ports, nil
+					}
+					if pod.UID == "denied" {
+						return nil, ErrPodsForbidden
 					}
 					return nil, errors.New("the pod is away")
 				},
@@ -242,8 +244,8 @@ func TestHostPorts(t *testing.T) {
 			former := before.DeepCopy()
 			former.Annotations = (&View{Cluster: "east"}).Annotations(&Slice{Name: "former", Network: "blue", Targets: []Target{{"TCP", 80, 8080}}}, nil)
 			view, found, _ := FromService(from, newExport(), service, []*discoveryv1.EndpointSlice{slice, former, before})
-			isExposed(t, view, found, test.want != "", test.want, test.problem)
-			if again := strings.Contains(test.pods, "new") || strings.Contains(test.pods, "old"); (view.After > 0) != again {
+			isExposed(t, view, found, test.want != "" || test.problem == away, test.want, test.problem)
+			if again := strings.Contains(test.pods, "new") || strings.Contains(test.pods, "old") || test.pods == "denied"; (view.After > 0) != again {
 				t.Errorf("to be read again after %s", view.After)
 			}
 		})
