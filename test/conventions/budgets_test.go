@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_155},
 		{"lines of " + units, lines[units], 51_030},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_512},
+		{"words of Markdown", words, 24_526},
 	} {
 		switch {
 		case each.is > each.most:
