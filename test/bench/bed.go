@@ -47,7 +47,6 @@ const (
 type cluster struct {
 	*controlplane.Cluster
 	objects         *fleet.Client
-	credential      string // of the controller
 	controller, dns *clusterset.Program
 }
 
@@ -77,10 +76,7 @@ func (b *bed) startClusters(ctx context.Context, names ...string) (err error) {
 		if c.objects, err = fleet.NewClient(c.Config()); err != nil {
 			return err
 		}
-		if err := clusterset.Install(ctx, c.Cluster); err != nil {
-			return err
-		}
-		if c.credential, err = clusterset.WriteCredential(ctx, c.Cluster, clusterset.Namespace, controllerProgram); err != nil {
+		if err := c.Install(ctx); err != nil {
 			return err
 		}
 	}
@@ -110,7 +106,7 @@ func (b *bed) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := clusterset.Join(ctx, local.Cluster, m.ID, credential); err != nil {
+		if err := local.Join(ctx, m.ID, credential); err != nil {
 			return err
 		}
 	}
@@ -128,7 +124,7 @@ func (b *bed) serve(c *cluster) (err error) {
 
 // startDNS starts a CoreDNS with this plugin, but does not wait until it is ready.
 func (b *bed) startDNS(c *cluster, plugin string) (*clusterset.Program, error) {
-	return clusterset.StartCorefile(c.Cluster, filepath.Join(b.bin, serverProgram),
+	return c.StartCorefile(filepath.Join(b.bin, serverProgram),
 		fmt.Sprintf(".:PORT {\n    bind 127.0.0.1\n    %s\n}\n", plugin))
 }
 
@@ -136,12 +132,11 @@ func (b *bed) startDNS(c *cluster, plugin string) (*clusterset.Program, error) {
 const memory = 512
 
 // run starts the controller of a cluster, but does not wait until it is ready.
-func (b *bed) run(c *cluster) (err error) {
+func (b *bed) run(ctx context.Context, c *cluster) (err error) {
 	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", strconv.Itoa(memory<<20)); err != nil {
 		return err
 	}
-	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.bin, controllerProgram), c.credential,
-		"--leader-elect=false")
+	c.controller, err = c.StartController(ctx, filepath.Join(b.bin, controllerProgram), "--leader-elect=false")
 	return err
 }
 

@@ -91,8 +91,8 @@ func (p *pair) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(clusterset.Join(ctx, reader.Cluster, source.Name(), credential),
-			reader.objects.Namespaces(ctx, namespace), p.run(reader)); err != nil {
+		if err := errors.Join(reader.Join(ctx, source.Name(), credential),
+			reader.objects.Namespaces(ctx, namespace), p.run(ctx, reader)); err != nil {
 			return err
 		}
 		if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, reader.controller.Ready); err != nil {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/fleet"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -97,7 +98,11 @@ func (b *bed) floors(ctx context.Context) error {
 // plain runs the plain client.
 func (b *bed) plain(ctx context.Context) (least leastTime, err error) {
 	b.say("floor of changes")
-	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "bench"), plainCommand, b.local().credential,
+	credential, err := b.local().WriteCredential(ctx, clusterset.Namespace, controllerProgram)
+	if err != nil {
+		return least, err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "bench"), plainCommand, credential,
 		strconv.Itoa(b.rate), min(b.changes, floorOfChanges).String())
 	output, err := process.Output(cmd)
 	if err != nil {

@@ -86,7 +86,7 @@ func (c *cluster) liveHeap(program string) (float64, error) {
 // members measures the heap of a controller whose members export nothing yet.
 func (b *bed) members(ctx context.Context) error {
 	b.say("members")
-	if err := b.run(b.local()); err != nil {
+	if err := b.run(ctx, b.local()); err != nil {
 		return err
 	}
 	err := errors.Join(b.idle(ctx, nil), b.pause(ctx, b.rest/3))
@@ -129,7 +129,7 @@ func (b *bed) imports(ctx context.Context) error {
 		return err
 	}
 	began, imported := time.Now(), 0
-	if err := b.run(b.local()); err != nil {
+	if err := b.run(ctx, b.local()); err != nil {
 		return err
 	}
 	if err := b.idle(ctx, func() (bool, error) {

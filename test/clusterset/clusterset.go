@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterset runs the project's programs next to a control plane, as local processes.
+// Package clusterset has what control planes have in common, real ones and models, and runs the project's programs next
+// to them, as local processes.
 package clusterset
 
 import (
@@ -12,6 +13,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +29,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/mcs-api/config/crd"
 
@@ -34,31 +37,64 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
 // Namespace is the namespace of the controller, the Secrets of its members, and its heartbeat.
 const Namespace = member.DefaultNamespace
 
-// A Cluster is a control plane next to which the programs run, such as a *controlplane.Cluster.
-type Cluster interface {
-	Name() string
-	// Directory is the directory of its files.
-	Directory() string
-	// Client and Dynamic have all rights.
-	Client() kubernetes.Interface
-	Dynamic() dynamic.Interface
-	// ServiceAccountKubeconfig returns a kubeconfig with the rights of a service account.
-	ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error)
+// A Cluster is a control plane. Its methods may be called from any goroutine.
+type Cluster struct {
+	name, directory string
+	config          *rest.Config
+	client          kubernetes.Interface
+	dynamic         dynamic.Interface
 }
 
-// WriteCredential writes a kubeconfig for a service account into the cluster's directory, and returns its path. The API
-// server must be available.
-func WriteCredential(ctx context.Context, plane Cluster, namespace, account string) (string, error) {
-	kubeconfig, err := plane.ServiceAccountKubeconfig(ctx, namespace, account)
+// New returns the cluster of a configuration with all rights and inline data, with a directory for its files.
+func New(name, directory string, config *rest.Config) (*Cluster, error) {
+	client, err1 := kubernetes.NewForConfig(config)
+	dynamicClient, err2 := dynamic.NewForConfig(config)
+	return &Cluster{name, directory, config, client, dynamicClient}, errors.Join(err1, err2)
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.name }
+
+// Directory returns the directory of the files of the cluster and of the programs next to it.
+func (c *Cluster) Directory() string { return c.directory }
+
+// Config returns a client configuration with all rights. The caller may change it.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Client returns a client with all rights.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Dynamic returns a dynamic client with all rights.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Kubeconfig returns a kubeconfig with a token. All names in it are the cluster's name.
+func (c *Cluster) Kubeconfig(token string) ([]byte, error) {
+	return pki.Kubeconfig(c.name, c.config.Host, c.config.CAData, token, "")
+}
+
+// ServiceAccountKubeconfig returns a kubeconfig with the rights of a service account, which must exist. Its token, from
+// the TokenRequest API, is valid for 24 hours. The API server must be available.
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
+	token, err := pki.Token(ctx, c.client, namespace, name, pki.Lifetime)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.name, err)
+	}
+	return c.Kubeconfig(token)
+}
+
+// WriteCredential writes this kubeconfig into the cluster's directory, and returns its path.
+func (c *Cluster) WriteCredential(ctx context.Context, namespace, account string) (string, error) {
+	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, namespace, account)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(plane.Directory(), account+".kubeconfig")
+	path := filepath.Join(c.directory, account+".kubeconfig")
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return "", fmt.Errorf("write the credential of %s: %w", account, err)
 	}
@@ -66,7 +102,7 @@ func WriteCredential(ctx context.Context, plane Cluster, namespace, account stri
 }
 
 // Install applies the RBAC objects of both programs from deploy/ of the checkout.
-func Install(ctx context.Context, plane Cluster) error {
+func (c *Cluster) Install(ctx context.Context) error {
 	root, err := programs.Checkout()
 	if err != nil {
 		return err
@@ -76,7 +112,7 @@ func Install(ctx context.Context, plane Cluster) error {
 		if err != nil {
 			return fmt.Errorf("read the rights: %w", err)
 		}
-		if err := Apply(ctx, plane, text); err != nil {
+		if err := c.Apply(ctx, text); err != nil {
 			return err
 		}
 	}
@@ -87,8 +123,8 @@ func Install(ctx context.Context, plane Cluster) error {
 func SecretOf(id string) string { return "member-" + id }
 
 // Join makes a cluster a member, which the controller reads with the kubeconfig.
-func Join(ctx context.Context, plane Cluster, id string, kubeconfig []byte) error {
-	_, err := plane.Client().CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
+func (c *Cluster) Join(ctx context.Context, id string, kubeconfig []byte) error {
+	_, err := c.client.CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: SecretOf(id), Labels: map[string]string{member.ClusterLabel: id},
 			Annotations: map[string]string{member.CIDRsAnnotation: "0.0.0.0/0,::/0"}, // without ranges nothing is probed
@@ -105,10 +141,14 @@ type Program struct {
 	Address string
 }
 
-// StartDNS starts the CoreDNS at path for the zones of the clusterset and of the cluster. It does not wait until
-// CoreDNS answers, and the API server need not be available.
-func StartDNS(plane Cluster, path, credential string) (*Program, error) {
-	return StartCorefile(plane, path, fmt.Sprintf(`.:PORT {
+// StartDNS starts the CoreDNS at path for the zones of the clusterset and of the cluster, with the rights of its
+// account. It does not wait until CoreDNS answers.
+func (c *Cluster) StartDNS(ctx context.Context, path string) (*Program, error) {
+	credential, err := c.WriteCredential(ctx, metav1.NamespaceSystem, "clusterset-coredns")
+	if err != nil {
+		return nil, err
+	}
+	return c.StartCorefile(path, fmt.Sprintf(`.:PORT {
     bind 127.0.0.1
     errors
     multicluster clusterset.local {
@@ -123,42 +163,44 @@ func StartDNS(plane Cluster, path, credential string) (*Program, error) {
 
 // StartCorefile starts the CoreDNS at path with a Corefile, in which it replaces PORT by a free port of 127.0.0.1. It
 // does not wait until CoreDNS answers.
-func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
+func (c *Cluster) StartCorefile(path, corefile string) (*Program, error) {
 	address, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
 	number := strconv.Itoa(int(address.Port()))
-	file := filepath.Join(plane.Directory(), "Corefile-"+number)
+	file := filepath.Join(c.directory, "Corefile-"+number)
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(corefile, "PORT", number)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the Corefile: %w", err)
 	}
-	return start(plane, address.String(), path, "-conf", file)
+	return c.start(address, path, "-conf", file)
 }
 
-// StartController starts the controller at path. flags are added to the flags for its identity, credential and address.
-// It does not wait until the controller is ready, and the API server need not be available.
-func StartController(plane Cluster, path, credential string, flags ...string) (*Program, error) {
+// StartController starts the controller at path, with the rights of its account. flags are added to the flags for its
+// identity, credential and address. It does not wait until the controller is ready.
+func (c *Cluster) StartController(ctx context.Context, path string, flags ...string) (*Program, error) {
+	credential, err := c.WriteCredential(ctx, Namespace, "clusterset-controller")
+	if err != nil {
+		return nil, err
+	}
 	address, err := process.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	return start(plane, address.String(), path, append([]string{
-		"--cluster-id", plane.Name(), "--kubeconfig", credential, "--namespace", Namespace, "--bind-address",
-		address.String(),
+	return c.start(address, path, append([]string{
+		"--cluster-id", c.name, "--kubeconfig", credential, "--namespace", Namespace, "--bind-address", address.String(),
 	}, flags...)...)
 }
 
-func start(plane Cluster, address, path string, args ...string) (*Program, error) {
+func (c *Cluster) start(address netip.AddrPort, path string, args ...string) (*Program, error) {
 	name := filepath.Base(path)
 	started, err := process.Start(process.Spec{
-		Name: name + " of " + plane.Name(), Path: path, Args: args,
-		LogFile: filepath.Join(plane.Directory(), name+".log"),
+		Name: name + " of " + c.name, Path: path, Args: args, LogFile: filepath.Join(c.directory, name+".log"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Program{Process: started, Address: address}, nil
+	return &Program{Process: started, Address: address.String()}, nil
 }
 
 // Get returns the response of a program at a path.
@@ -187,25 +229,25 @@ func (p *Program) Ready(ctx context.Context) (bool, error) {
 }
 
 // Apply writes the objects of a YAML stream to a cluster, like kubectl apply --server-side.
-func Apply(ctx context.Context, plane Cluster, stream []byte) error {
+func (c *Cluster) Apply(ctx context.Context, stream []byte) error {
 	objects, err := Objects(stream)
 	if err != nil {
 		return err
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery()))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
 		}
-		var client dynamic.ResourceInterface = plane.Dynamic().Resource(mapping.Resource)
+		var client dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			client = plane.Dynamic().Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), metav1.NamespaceDefault))
+			client = c.dynamic.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), metav1.NamespaceDefault))
 		}
 		if _, err := client.Apply(ctx, object.GetName(), object,
 			metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
-			return fmt.Errorf("apply %s %s to %s: %w", kind.Kind, object.GetName(), plane.Name(), err)
+			return fmt.Errorf("apply %s %s to %s: %w", kind.Kind, object.GetName(), c.name, err)
 		}
 	}
 	return nil

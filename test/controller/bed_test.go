@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -56,7 +55,7 @@ func prepare(t *testing.T, plane *controlplane.Cluster) *controlplane.Cluster {
 	for i, zone := range "ab" {
 		text = fmt.Appendf(text, "\n---\napiVersion: v1\nkind: Node\nmetadata: {name: %[1]s-%[2]d, labels: {topology.kubernetes.io/zone: %[1]s-%[3]c}}", plane.Name(), i, zone)
 	}
-	must(t, clusterset.Apply(t.Context(), plane, text))
+	must(t, plane.Apply(t.Context(), text))
 	return plane
 }
 

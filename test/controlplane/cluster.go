@@ -17,24 +17,18 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // Cluster is a running control plane. Its methods may be called from any goroutine.
 type Cluster struct {
-	options   Options
-	directory string
-	remove    func() error   // removes the directory
-	address   netip.AddrPort // of the API server
-
-	config     *rest.Config
-	clientset  *kubernetes.Clientset
-	dynamic    *dynamic.DynamicClient
+	*clusterset.Cluster
+	options    Options
+	remove     func() error   // removes the directory
+	address    netip.AddrPort // of the API server
 	components map[assets.Program]*Component
 }
 
@@ -84,20 +78,15 @@ func newCluster(options Options) (_ *Cluster, err error) {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
 		}
 	}()
-	if c.directory, c.remove, err = process.Scratch(options.Name); err != nil {
+	directory, remove, err := process.Scratch(options.Name)
+	if c.remove = remove; err != nil {
 		return nil, err
 	}
 	if c.address, err = process.FreePort(); err != nil {
 		return nil, err
 	}
-	if err := c.writeCredentials(); err != nil {
+	if err := c.writeCredentials(directory); err != nil {
 		return nil, err
-	}
-	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {
-		return nil, fmt.Errorf("make its client: %w", err)
-	}
-	if c.dynamic, err = dynamic.NewForConfig(c.config); err != nil {
-		return nil, fmt.Errorf("make its dynamic client: %w", err)
 	}
 	c.components = c.newComponents()
 	return c, nil
@@ -160,14 +149,8 @@ func StopAll(clusters ...*Cluster) error {
 	return errors.Join(failures...)
 }
 
-// Name returns the cluster's name.
-func (c *Cluster) Name() string { return c.options.Name }
-
 // Options returns the cluster's options, with defaults. The slices in it must not be changed.
 func (c *Cluster) Options() Options { return c.options }
-
-// Directory returns the cluster's temporary directory, with the data, the credentials and the components' logs.
-func (c *Cluster) Directory() string { return c.directory }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Directory(), name) }
 

@@ -19,7 +19,7 @@ import (
 func (c *Cluster) createNodes(ctx context.Context) error {
 	for i := range c.options.Zones {
 		node := c.node(i)
-		if _, err := c.clientset.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		if _, err := c.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create node %s: %w", node.Name, err)
 		}
 	}
@@ -65,14 +65,14 @@ func (c *Cluster) node(i int) *corev1.Node {
 
 // SetNodeReady sets the condition Ready of a node, as its kubelet would.
 func (c *Cluster) SetNodeReady(ctx context.Context, name string, ready bool) error {
-	_, err := c.clientset.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType,
+	_, err := c.Client().CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType,
 		conditions(ready, string(corev1.NodeReady)), metav1.PatchOptions{}, "status")
 	return err
 }
 
 // SetPodReady sets the condition Ready of a pod, as its kubelet would after a readiness probe.
 func (c *Cluster) SetPodReady(ctx context.Context, namespace, name string, ready bool) error {
-	_, err := c.clientset.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType,
+	_, err := c.Client().CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType,
 		conditions(ready, string(corev1.PodReady), string(corev1.ContainersReady)), metav1.PatchOptions{}, "status")
 	return err
 }

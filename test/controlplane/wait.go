@@ -44,18 +44,18 @@ func (c *Cluster) poll(ctx context.Context, what string, check func(context.Cont
 // waitReady waits until the API server is ready.
 func (c *Cluster) waitReady(ctx context.Context) error {
 	return c.poll(ctx, "the API server to be ready", func(ctx context.Context) error {
-		return c.clientset.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return c.Client().Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
 // installCRDs creates the CRDs of the Multi-Cluster Services API, and waits until the API server serves them.
 func (c *Cluster) installCRDs(ctx context.Context) error {
-	if err := clusterset.Apply(ctx, c, []byte(clusterset.CRDs)); err != nil {
+	if err := c.Apply(ctx, []byte(clusterset.CRDs)); err != nil {
 		return err
 	}
 	for _, resource := range []string{"serviceexports", "serviceimports"} {
 		if err := c.poll(ctx, "the API of "+resource, func(ctx context.Context) error {
-			_, err := c.dynamic.Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
+			_, err := c.Dynamic().Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
 			return err
 		}); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 // waitWorking waits until the controllers have created the service account of the namespace default.
 func (c *Cluster) waitWorking(ctx context.Context) error {
 	return c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
-		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		_, err := c.Client().CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
 }

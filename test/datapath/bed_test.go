@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
@@ -52,7 +51,7 @@ func newBed(t *testing.T, mode string, networks bool) *bed {
 	for _, c := range b.all() {
 		for _, other := range b.all() {
 			if other != c {
-				must(t, clusterset.Join(t.Context(), c.Cluster, other.Name(), other.credential(t, system, "clusterset-member")))
+				must(t, c.Join(t.Context(), other.Name(), other.credential(t, system, "clusterset-member")))
 			}
 		}
 	}

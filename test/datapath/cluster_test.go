@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/proxy"
@@ -60,7 +59,7 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 	if b.networks {
 		c.separate(t)
 	}
-	must(t, clusterset.Install(t.Context(), plane))
+	must(t, plane.Install(t.Context()))
 	c.startNodes(t)
 	c.startDNS(t)
 	c.startControllers(t)
@@ -194,7 +193,7 @@ func (c *cluster) startDNS(t testing.TB) {
 // apply writes objects to the cluster.
 func (c *cluster) apply(t testing.TB, objects string) {
 	eventually(t, "apply objects", func(ctx context.Context) error {
-		return clusterset.Apply(ctx, c.Cluster, []byte(objects))
+		return c.Apply(ctx, []byte(objects))
 	})
 }
 

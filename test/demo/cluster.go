@@ -22,12 +22,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
-	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
 )
 
 // A cluster is a control plane with clusterset-dns's CoreDNS and controller.
 type cluster struct {
-	*plane.Plane
+	*clusterset.Cluster
 	dns        string              // address and port
 	controller *clusterset.Program // set by start
 	processes  []*process.Process
@@ -36,17 +35,15 @@ type cluster struct {
 
 // start starts CoreDNS and the controller from a folder. It does not wait until they are ready.
 func (c *cluster) start(ctx context.Context, folder string) {
-	credential := get(clusterset.WriteCredential(ctx, c, metav1.NamespaceSystem, "clusterset-coredns"))
-	program := get(clusterset.StartDNS(c, filepath.Join(folder, "coredns"), credential))
+	program := get(c.StartDNS(ctx, filepath.Join(folder, "coredns")))
 	c.dns, c.processes = program.Address, append(c.processes, program.Process)
-	credential = get(clusterset.WriteCredential(ctx, c, clusterset.Namespace, "clusterset-controller"))
 	probes := get(process.FreePort()).String()
 	c.pods = newPodNetwork(ctx, c, probes)
 	flags := []string{"--probe-address=" + probes, "--expose=NodePort"}
 	if c.Name() == "north" {
 		flags = append(flags, "--network=islands")
 	}
-	c.controller = get(clusterset.StartController(c, filepath.Join(folder, "clusterset-controller"), credential, flags...))
+	c.controller = get(c.StartController(ctx, filepath.Join(folder, "clusterset-controller"), flags...))
 	c.processes = append(c.processes, c.controller.Process)
 }
 

@@ -86,7 +86,7 @@ func run(ctx context.Context, n *narrator, hold bool) (err error) {
 		narrator: n, config: filepath.Join(planes[0].Directory(), "demo.kubeconfig"), bin: filepath.Join(planes[0].Directory(), "bin"),
 	}
 	for _, each := range planes {
-		s.all = append(s.all, &cluster{Plane: each})
+		s.all = append(s.all, &cluster{Cluster: each})
 		n.say("%s: %s", each.Name(), each.Config().Host)
 	}
 	s.clusters, s.east, s.west, s.north = s.all[:2], s.all[0], s.all[1], s.all[2]

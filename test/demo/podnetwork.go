@@ -63,7 +63,7 @@ endpoints: [{addresses: [%[7]s], nodeName: node-%[2]d}]
 `, probe.Service, i, clusterset.Namespace, discoveryv1.LabelServiceName, probe.Port, listener.Addr().(*net.TCPAddr).Port, address)
 	}
 	p.carry()
-	must(clusterset.Apply(ctx, c, []byte(manifest)))
+	must(c.Apply(ctx, []byte(manifest)))
 	return p
 }
 

@@ -226,7 +226,7 @@ func (s *story) apply(ctx context.Context, c *cluster, files ...string) {
 	s.command("kubectl --context %s apply --server-side -f %s", c.Name(), strings.Join(files, " -f "))
 	for _, file := range files {
 		stream := get(os.ReadFile(file))
-		must(clusterset.Apply(ctx, c, stream))
+		must(c.Apply(ctx, stream))
 		for _, each := range get(clusterset.Objects(stream)) {
 			kind := each.GroupVersionKind().GroupKind()
 			s.output(strings.ToLower(kind.String()) + "/" + each.GetName() + " serverside-applied")

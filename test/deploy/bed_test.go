@@ -96,7 +96,7 @@ func apply(t testing.TB, cluster *controlplane.Cluster, objects string) {
 func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) *clusterset.Program {
 	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
 	must(t, err)
-	return controlplanetest.RunController(t, cluster, filepath.Join(folder, "clusterset-controller"), flags...)
+	return controlplanetest.RunController(t, cluster.Cluster, filepath.Join(folder, "clusterset-controller"), flags...)
 }
 
 // The usual functions to wait and fail.

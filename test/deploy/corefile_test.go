@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -105,7 +104,7 @@ func TestExamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
 	// All external names resolve to 192.0.2.80.
-	upstream := controlplanetest.RunCoreDNS(t, cluster,
+	upstream := controlplanetest.RunCoreDNS(t, cluster.Cluster,
 		".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
 	examples := map[string]string{}
 	files, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
@@ -127,7 +126,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal("nothing is asked: add to the questions of this test")
 			}
 			asked++
-			server := controlplanetest.RunCoreDNS(t, cluster, here(t, text, path, upstream))
+			server := controlplanetest.RunCoreDNS(t, cluster.Cluster, here(t, text, path, upstream))
 			for _, question := range questions[name] {
 				want := question[1]
 				for placeholder, address := range addresses {
@@ -146,7 +145,7 @@ func TestExamples(t *testing.T) {
 // and some give up at SERVFAIL.
 func TestMigrationWithoutTheCRD(t *testing.T) {
 	cluster := bare(t)[0]
-	server := controlplanetest.RunCoreDNS(t, cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
+	server := controlplanetest.RunCoreDNS(t, cluster.Cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
 	for qname, want := range map[string]string{
 		"kubernetes.default.svc.cluster.local.":  cluster.Options().ServiceCIDRs[0].Addr().Next().String(),
 		"web.default.svc.cluster.local.":         "NXDOMAIN",
@@ -164,9 +163,9 @@ func TestCoreDNSUsesEveryRight(t *testing.T) {
 	rights := template(t, "--show-only", "templates/coredns-rights.yaml",
 		"--set", "coredns.enabled=true,coredns.readNodes=true,coredns.readGKEImports=true")
 	apply(t, cluster, rights)
-	credential, err := clusterset.WriteCredential(t.Context(), cluster, "kube-system", "clusterset-coredns")
+	credential, err := cluster.WriteCredential(t.Context(), "kube-system", "clusterset-coredns")
 	must(t, err)
-	controlplanetest.RunCoreDNS(t, cluster, strings.NewReplacer("FILE", credential, "CLUSTER", cluster.Name()).Replace(`
+	controlplanetest.RunCoreDNS(t, cluster.Cluster, strings.NewReplacer("FILE", credential, "CLUSTER", cluster.Name()).Replace(`
 .:PORT {
   bind 127.0.0.1
   multicluster clusterset.local {

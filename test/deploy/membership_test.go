@@ -49,7 +49,7 @@ func TestMembersFromInventories(t *testing.T) {
 		return err
 	})
 	eventually(t, "the resources are served", func(ctx context.Context) error {
-		return clusterset.Apply(ctx, cluster, []byte(clusterset.CRD("multicluster.x-k8s.io", "v1alpha1", "ClusterProfile")+profiles))
+		return cluster.Apply(ctx, []byte(clusterset.CRD("multicluster.x-k8s.io", "v1alpha1", "ClusterProfile")+profiles))
 	})
 	eventually(t, "members", func(ctx context.Context) error {
 		leases, err := cluster.Client().CoordinationV1().Leases(system).List(ctx, metav1.ListOptions{})

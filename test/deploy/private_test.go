@@ -198,7 +198,7 @@ func background(t *testing.T, folder, path string, args ...string) *process.Proc
 
 // publish makes a cluster export a Service with these endpoints.
 func publish(t *testing.T, cluster *controlplane.Cluster, addresses ...string) {
-	must(t, clusterset.Apply(t.Context(), cluster, []byte(`
+	must(t, cluster.Apply(t.Context(), []byte(`
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{name: http, port: 80}]}}
 ---
 {apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web}}

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
@@ -47,9 +46,9 @@ func TestRenewedToken(t *testing.T) {
 	readers := map[string]reader{}
 	// start starts the controller of a reader, with a clock that begins now.
 	start := func(name string) {
-		credential, err := clusterset.WriteCredential(t.Context(), named[name], system, "clusterset-controller")
+		credential, err := named[name].ServiceAccountKubeconfig(t.Context(), system, "clusterset-controller")
 		must(t, err)
-		config, err := clientcmd.BuildConfigFromFlags("", credential)
+		config, err := clientcmd.RESTConfigFromKubeConfig(credential)
 		must(t, err)
 		clock := scenario.NewClock(rate, 0)
 		ctx, cancel := context.WithCancel(context.Background())

@@ -42,7 +42,7 @@ func inside() error {
 var must = controlplanetest.Must
 
 // start starts control planes that stop with the test.
-func start(t *testing.T, names ...string) []*plane.Plane {
+func start(t *testing.T, names ...string) []*clusterset.Cluster {
 	planes, stop, err := plane.Start(t.Context(), names...)
 	must(t, err)
 	t.Cleanup(func() { must(t, stop()) })
@@ -50,13 +50,13 @@ func start(t *testing.T, names ...string) []*plane.Plane {
 }
 
 // apply applies a file, or the files of a folder.
-func apply(t *testing.T, at *plane.Plane, pattern string) {
+func apply(t *testing.T, at *clusterset.Cluster, pattern string) {
 	files, err := filepath.Glob(pattern)
 	must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		must(t, err)
-		must(t, clusterset.Apply(t.Context(), at, text))
+		must(t, at.Apply(t.Context(), text))
 	}
 }
 
@@ -67,13 +67,13 @@ const (
 )
 
 // startGateway starts an haproxy and its controller.
-func startGateway(t *testing.T, at *plane.Plane, c client.Client) {
+func startGateway(t *testing.T, at *clusterset.Cluster, c client.Client) {
 	t.Helper()
 	api, err := programs.Go(t.Context(), "test/gateway", []string{"GOWORK=off"}, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
 	must(t, err)
 	apply(t, at, filepath.Join(api, "config/crd/standard/gateway.*.yaml"))
 	controlplanetest.Eventually(t, "the CRDs to be served", func(ctx context.Context) error {
-		return clusterset.Apply(ctx, at, fmt.Appendf(nil,
+		return at.Apply(ctx, fmt.Appendf(nil,
 			"apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: %s}\nspec: {controllerName: %s}\n",
 			className, controllerName))
 	})
@@ -96,7 +96,7 @@ func startGateway(t *testing.T, at *plane.Plane, c client.Client) {
 }
 
 // serveEcho serves an echo server at the addresses of all pods. Its responses have the fields that the suite checks.
-func serveEcho(t *testing.T, planes []*plane.Plane) {
+func serveEcho(t *testing.T, planes []*clusterset.Cluster) {
 	t.Helper()
 	listener, err := net.Listen("tcp", ":3000")
 	must(t, err)
@@ -127,11 +127,11 @@ func serveEcho(t *testing.T, planes []*plane.Plane) {
 }
 
 // join makes two clusters members of each other, with our controllers.
-func join(t *testing.T, planes ...*plane.Plane) {
+func join(t *testing.T, planes ...*clusterset.Cluster) {
 	folder, err := programs.Folder()
 	must(t, err)
 	for _, at := range planes {
-		must(t, clusterset.Install(t.Context(), at))
+		must(t, at.Install(t.Context()))
 		controlplanetest.RunController(t, at, filepath.Join(folder, "clusterset-controller"))
 	}
 	for _, at := range planes {
@@ -139,7 +139,7 @@ func join(t *testing.T, planes ...*plane.Plane) {
 			if other != at {
 				kubeconfig, err := other.ServiceAccountKubeconfig(t.Context(), clusterset.Namespace, "clusterset-member")
 				must(t, err)
-				must(t, clusterset.Join(t.Context(), at, other.Name(), kubeconfig))
+				must(t, at.Join(t.Context(), other.Name(), kubeconfig))
 			}
 		}
 	}

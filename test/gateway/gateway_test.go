@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/features"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/demo/plane"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/gateway/conformance"
 	"github.com/clusterset-dns/clusterset-dns/test/gateway/conformance/tests"
 )
@@ -46,7 +46,7 @@ func TestClusterSet(t *testing.T) {
 }
 
 // run runs the tests like Gateway API's suite, after its setup, with the Gateway in the first cluster.
-func run(t *testing.T, planes []*plane.Plane, all []suite.ConformanceTest) {
+func run(t *testing.T, planes []*clusterset.Cluster, all []suite.ConformanceTest) {
 	at := planes[0]
 	log.SetLogger(logr.Discard())
 	must(t, gatewayv1.Install(clientgoscheme.Scheme))

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -58,7 +57,7 @@ func TestInterop(t *testing.T) {
 	for _, system := range systems {
 		apply(t, plane, system+"/objects.yaml")
 	}
-	must(t, clusterset.Apply(t.Context(), plane, []byte(sentinel)))
+	must(t, plane.Apply(t.Context(), []byte(sentinel)))
 	early.until(t, "last.default A", "10.43.255.1")
 	early.until(t, "web.gke A", "10.43.6.1") // no restart is needed once it exists
 
@@ -106,7 +105,7 @@ type server string
 
 // serve starts a CoreDNS next to a cluster, with a plugin and one of its options, until the test ends.
 func serve(t *testing.T, plane *controlplane.Cluster, plugin, option string) server {
-	return server(controlplanetest.RunCoreDNS(t, plane, fmt.Sprintf(`clusterset.local:PORT {
+	return server(controlplanetest.RunCoreDNS(t, plane.Cluster, fmt.Sprintf(`clusterset.local:PORT {
     bind 127.0.0.1
     %s clusterset.local {
         kubeconfig %s
@@ -143,7 +142,7 @@ var must = controlplanetest.Must
 func apply(t *testing.T, plane *controlplane.Cluster, path string) {
 	text, err := os.ReadFile(path)
 	must(t, err)
-	must(t, clusterset.Apply(t.Context(), plane, text)) // an error names the object
+	must(t, plane.Apply(t.Context(), text)) // an error names the object
 }
 
 // remove deletes objects: a resource with its version and group, and NAMESPACE/NAME of each object.

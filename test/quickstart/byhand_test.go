@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -49,10 +47,8 @@ func testByHand(t *testing.T, b *bed) {
 
 // startByHand starts the programs with the rights that the commands granted, and returns CoreDNS.
 func startByHand(t *testing.T, b *bed, c *cluster) *clusterset.Program {
-	resolver, err := clusterset.WriteCredential(t.Context(), c.Cluster, metav1.NamespaceSystem, "clusterset-coredns")
-	must(t, err)
-	controlplanetest.RunController(t, c.Cluster, b.images[b.after.image("clusterset-controller")])
-	server, err := clusterset.StartDNS(c.Cluster, b.images[b.after.image("coredns")], resolver)
+	controlplanetest.RunController(t, c.Cluster.Cluster, b.images[b.after.image("clusterset-controller")])
+	server, err := c.StartDNS(t.Context(), b.images[b.after.image("coredns")])
 	must(t, err)
 	controlplanetest.End(t, server.Process)
 	return server

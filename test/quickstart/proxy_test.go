@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/proxy"
 )
@@ -32,7 +31,7 @@ func (c *cluster) connect(t *testing.T) {
 		ranges = append(ranges, netip.MustParsePrefix(nodeLocal+"/32"))
 	}
 	must(t, router.Attach(c.nodes, []netip.Addr{pods.Masked().Addr()}, ranges...))
-	must(t, clusterset.Apply(t.Context(), c.Cluster, []byte(proxy.Rights)))
+	must(t, c.Apply(t.Context(), []byte(proxy.Rights)))
 	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "kube-proxy")
 	must(t, err)
 	credential := filepath.Join(c.Directory(), "kube-proxy.kubeconfig")

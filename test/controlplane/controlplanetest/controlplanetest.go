@@ -121,21 +121,19 @@ func Run(t testing.TB, spec process.Spec) *process.Process {
 }
 
 // RunController runs the controller at path, with the rights of its account in a cluster, until the test ends.
-func RunController(t testing.TB, cluster clusterset.Cluster, path string, flags ...string) *clusterset.Program {
-	credential, err := clusterset.WriteCredential(t.Context(), cluster, clusterset.Namespace, "clusterset-controller")
-	Must(t, err)
-	running, err := clusterset.StartController(cluster, path, credential, flags...)
+func RunController(t testing.TB, cluster *clusterset.Cluster, path string, flags ...string) *clusterset.Program {
+	running, err := cluster.StartController(t.Context(), path, flags...)
 	Must(t, err)
 	End(t, running.Process)
 	return running
 }
 
-// RunCoreDNS runs a CoreDNS of this checkout next to a cluster until the test ends, see clusterset.StartCorefile, and
-// returns its address.
-func RunCoreDNS(t testing.TB, cluster clusterset.Cluster, corefile string) string {
+// RunCoreDNS runs a CoreDNS of this checkout next to a cluster until the test ends, see StartCorefile, and returns its
+// address.
+func RunCoreDNS(t testing.TB, cluster *clusterset.Cluster, corefile string) string {
 	bin, err := programs.Build(t.Context(), "cmd/coredns")
 	Must(t, err)
-	running, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
+	running, err := cluster.StartCorefile(filepath.Join(bin, "coredns"), corefile)
 	Must(t, err)
 	End(t, running.Process)
 	return running.Address

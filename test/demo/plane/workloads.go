@@ -48,22 +48,22 @@ type workloads struct {
 }
 
 // play creates the nodes of a plane, with the addresses after base, and simulates the controllers until the context ends.
-func play(ctx context.Context, api *apiserver.Server, p *Plane, pods, base netip.Addr) error {
-	w := &workloads{api: api, kube: p.kube}
+func play(ctx context.Context, api *apiserver.Server, p *clusterset.Cluster, pods, base netip.Addr) error {
+	w := &workloads{api: api, kube: p.Client()}
 	for i, zone := range []string{"a", "b"} {
 		share := pods.As4()
 		share[2] = byte(i) << 7
 		first := netip.AddrFrom4(share)
-		name := fmt.Sprintf("%s-%d", p.name, i)
+		name := fmt.Sprintf("%s-%d", p.Name(), i)
 		base = base.Next()
 		w.nodes, w.next = append(w.nodes, name), append(w.next, first.Next())
-		if err := clusterset.Apply(ctx, p, fmt.Appendf(nil, `
+		if err := p.Apply(ctx, fmt.Appendf(nil, `
 apiVersion: v1
 kind: Node
 metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s, topology.kubernetes.io/zone: %[2]s-%[3]s}}
 spec: {podCIDR: %[4]s/17, podCIDRs: [%[4]s/17]}
 status: {addresses: [{type: InternalIP, address: %[5]s}], conditions: [{type: Ready, status: "True"}]}
-`, name, p.name, zone, first, base)); err != nil {
+`, name, p.Name(), zone, first, base)); err != nil {
 			return err
 		}
 	}
