@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A fast clock runs at a multiple of real time, with an offset.
+// A fast clock runs at a multiple of real time, with an offset. The controller uses no timers of it.
 type fast struct {
 	clock.RealClock
 	rate  time.Duration
@@ -27,15 +27,4 @@ func (f fast) Since(t time.Time) time.Duration { return f.Now().Sub(t) }
 
 func (f fast) After(d time.Duration) <-chan time.Time { return f.RealClock.After(d / f.rate) }
 
-func (f fast) NewTimer(d time.Duration) clock.Timer {
-	return timer{f.RealClock.NewTimer(d / f.rate), f.rate}
-}
-
 func (f fast) NewTicker(d time.Duration) clock.Ticker { return f.RealClock.NewTicker(d / f.rate) }
-
-type timer struct {
-	clock.Timer
-	rate time.Duration
-}
-
-func (t timer) Reset(d time.Duration) bool { return t.Timer.Reset(d / t.rate) }
