@@ -11,29 +11,59 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned/typed/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
-// A Cluster is an API server with its controllers and its DNS. Its methods end the scenario if a request to the API
-// server fails.
+// A Cluster is an API server with its controllers and its DNS. It reads and writes the objects of one namespace, and sees
+// what its clients see. Its methods end the scenario if a request to the API server fails.
 type Cluster struct {
-	*Objects
+	Name string
+	// Kube, Dynamic and MCS have all rights.
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	MCS     mcs.Interface
+	// DNS is the DNS of the cluster, nil if none runs.
+	DNS *answers.DNS
 	// Options are the options of controllers that are started from now on.
 	Options controller.Options
 	// Controller is the process that Start started most recently.
 	Controller *Controller
 
+	set        *Set
 	platform   Platform
 	processes  []*Controller // all processes that were ever started
 	refused    atomic.Value  // the name of the write that is refused
 	namespaces []string      // created by the scenario
+	nodes      []string      // created by the scenario
+	described  bool          // whether ClusterProperties were created
+	// The clients below are clients of the namespace.
+	services corev1client.ServiceInterface
+	slices   discoveryv1client.EndpointSliceInterface
+	exports  mcsclient.ServiceExportInterface
+	imports  mcsclient.ServiceImportInterface
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {
-	c := &Cluster{Objects: s.objects(name, platform.Admin), platform: platform, Options: platform.Options}
+	c := &Cluster{Name: name, set: s, platform: platform, Options: platform.Options}
+	var err error
+	c.Kube, err = kubernetes.NewForConfig(platform.Admin)
+	s.must(err)
+	c.Dynamic, err = dynamic.NewForConfig(platform.Admin)
+	s.must(err)
+	c.MCS, err = mcs.NewForConfig(platform.Admin)
+	s.must(err)
+	c.services, c.slices = c.Kube.CoreV1().Services(s.namespace), c.Kube.DiscoveryV1().EndpointSlices(s.namespace)
+	c.exports = c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace)
+	c.imports = c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace)
 	c.Options.Cluster = name
 	c.SetClock(0)
 	return c
@@ -145,15 +175,15 @@ func (s *Set) LeaseSays(p Pair, state string) {
 }
 
 // Lease returns a Lease of the controllers, or an empty one if it does not exist.
-func (o *Objects) Lease(name string) *coordinationv1.Lease {
-	lease, err := o.Kube.CoordinationV1().Leases(system).Get(o.set.Context(), name, metav1.GetOptions{})
-	o.set.must(ignoreNotFound(err))
+func (c *Cluster) Lease(name string) *coordinationv1.Lease {
+	lease, err := c.Kube.CoordinationV1().Leases(system).Get(c.set.Context(), name, metav1.GetOptions{})
+	c.set.must(ignoreNotFound(err))
 	return lease
 }
 
 // DeleteLease deletes a Lease of the controllers, if it exists.
-func (o *Objects) DeleteLease(name string) {
-	o.set.must(ignoreNotFound(o.Kube.CoordinationV1().Leases(system).Delete(o.set.Context(), name, metav1.DeleteOptions{})))
+func (c *Cluster) DeleteLease(name string) {
+	c.set.must(ignoreNotFound(c.Kube.CoordinationV1().Leases(system).Delete(c.set.Context(), name, metav1.DeleteOptions{})))
 }
 
 // ExpectEvent waits for an Event on an object with this reason and all words, and returns its message.

@@ -54,14 +54,14 @@ func (c *Cluster) ExpectHints(service, want string) {
 }
 
 // PutNode creates a node in a zone, or moves it there; "null" means no zone.
-func (o *Objects) PutNode(name, zone string) {
-	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
-	o.nodes = append(o.nodes, name)
+func (c *Cluster) PutNode(name, zone string) {
+	c.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
+	c.nodes = append(c.nodes, name)
 }
 
 // RemoveNode deletes a node.
-func (o *Objects) RemoveNode(name string) {
-	o.set.must(o.Kube.CoreV1().Nodes().Delete(o.set.Context(), name, metav1.DeleteOptions{}))
+func (c *Cluster) RemoveNode(name string) {
+	c.set.must(c.Kube.CoreV1().Nodes().Delete(c.set.Context(), name, metav1.DeleteOptions{}))
 }
 
 // preferCluster: hints follow nodes and zones. A restart writes nothing, and applies changes made in the meantime.

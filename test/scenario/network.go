@@ -21,13 +21,13 @@ import (
 )
 
 // SetNode creates or changes a node with an address and readiness.
-func (o *Objects) SetNode(name, address string, ready bool) {
-	o.Put("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
-	o.nodes = append(o.nodes, name)
+func (c *Cluster) SetNode(name, address string, ready bool) {
+	c.Put("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
+	c.nodes = append(c.nodes, name)
 	status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[ready]
-	_, err := o.Kube.CoreV1().Nodes().PatchStatus(o.set.Context(), name, fmt.Appendf(nil,
+	_, err := c.Kube.CoreV1().Nodes().PatchStatus(c.set.Context(), name, fmt.Appendf(nil,
 		`{"status":{"addresses":[{"type":"InternalIP","address":%q}],"conditions":[{"type":"Ready","status":%q}]}}`, address, status))
-	o.set.must(err)
+	c.set.must(err)
 }
 
 // expose exports a service with endpoints on nodes, with this value of the annotation expose.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,68 +17,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
-	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned/typed/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/test/answers"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
-
-// Objects reads and writes one namespace of a cluster, and sees what its clients see. Its methods end the test if a
-// request to the API server fails.
-type Objects struct {
-	Name string // of the cluster
-	// Kube, Dynamic and MCS have all rights.
-	Kube    kubernetes.Interface
-	Dynamic dynamic.Interface
-	MCS     mcs.Interface
-	// DNS is the DNS of the cluster, nil if none runs.
-	DNS *answers.DNS
-
-	set       *Set
-	nodes     []string // created by the scenario
-	described bool     // whether ClusterProperties were created
-	// The clients below are clients of the namespace.
-	services corev1client.ServiceInterface
-	slices   discoveryv1client.EndpointSliceInterface
-	exports  mcsclient.ServiceExportInterface
-	imports  mcsclient.ServiceImportInterface
-}
-
-// NewObjects returns Objects for a cluster that does not belong to a bed.
-func NewObjects(t *testing.T, name, namespace string, config *rest.Config) *Objects {
-	return (&Set{T: t, namespace: namespace}).objects(name, config)
-}
-
-func (s *Set) objects(name string, config *rest.Config) *Objects {
-	o := &Objects{Name: name, set: s}
-	var err error
-	o.Kube, err = kubernetes.NewForConfig(config)
-	s.must(err)
-	o.Dynamic, err = dynamic.NewForConfig(config)
-	s.must(err)
-	o.MCS, err = mcs.NewForConfig(config)
-	s.must(err)
-	o.services, o.slices = o.Kube.CoreV1().Services(s.namespace), o.Kube.DiscoveryV1().EndpointSlices(s.namespace)
-	o.exports = o.MCS.MulticlusterV1beta1().ServiceExports(s.namespace)
-	o.imports = o.MCS.MulticlusterV1beta1().ServiceImports(s.namespace)
-	return o
-}
 
 func (s *Set) key(service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: service}
 }
 
 // Patch changes an object of the namespace with a merge patch.
-func (o *Objects) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
-	_, err := o.Dynamic.Resource(resource).Namespace(o.set.namespace).Patch(o.set.Context(), name, types.MergePatchType,
+func (c *Cluster) Patch(resource schema.GroupVersionResource, name, patch string, subresources ...string) {
+	_, err := c.Dynamic.Resource(resource).Namespace(c.set.namespace).Patch(c.set.Context(), name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}, subresources...)
-	o.set.must(err)
+	c.set.must(err)
 }
 
 // CreateNamespace creates the namespace of the services.
@@ -102,24 +53,24 @@ func (c *Cluster) DeleteNamespace() {
 
 // Export creates or changes Services and their exports: name:address,address has a cluster IP, and name!address,address
 // is headless.
-func (o *Objects) Export(services ...string) {
-	o.Serve(services...)
+func (c *Cluster) Export(services ...string) {
+	c.Serve(services...)
 	for _, each := range services {
-		o.PutExport(serviceIn(each), "{}")
+		c.PutExport(serviceIn(each), "{}")
 	}
 }
 
 // Serve is like Export, but creates no ServiceExports.
-func (o *Objects) Serve(services ...string) {
+func (c *Cluster) Serve(services ...string) {
 	for _, each := range services {
 		name := serviceIn(each)
 		ip := ""
 		if strings.Contains(each, "!") {
 			ip = "clusterIP: None, "
 		}
-		o.PutService(name, "{"+ip+"ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80, targetPort: 8080}]}")
+		c.PutService(name, "{"+ip+"ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80, targetPort: 8080}]}")
 		if addresses := each[len(name)+1:]; addresses != "" {
-			o.SetEndpoints(name, strings.Split(addresses, ",")...)
+			c.SetEndpoints(name, strings.Split(addresses, ",")...)
 		}
 	}
 }
@@ -127,23 +78,23 @@ func (o *Objects) Serve(services ...string) {
 func serviceIn(service string) string { return service[:strings.IndexAny(service, ":!")] }
 
 // PutService creates or changes a Service. The spec is YAML on one line.
-func (o *Objects) PutService(name, spec string) {
-	o.Put("{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: " + spec + "}")
+func (c *Cluster) PutService(name, spec string) {
+	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
 // PutExport creates or changes a ServiceExport.
-func (o *Objects) PutExport(name, spec string) {
-	o.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
+func (c *Cluster) PutExport(name, spec string) {
+	c.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
 }
 
 // AnnotateExport creates or changes a ServiceExport with an annotation. The value is YAML: null removes the annotation.
-func (o *Objects) AnnotateExport(name, key, value string) {
-	o.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
+func (c *Cluster) AnnotateExport(name, key, value string) {
+	c.Put(fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: %s, annotations: {%s: %s}}}", name, key, value))
 }
 
 // SetEndpoints sets the endpoints of a Service, as the EndpointSlice controller does. An endpoint is ready, or
 // terminating if ~ follows; @ precedes its node.
-func (o *Objects) SetEndpoints(service string, endpoints ...string) {
+func (c *Cluster) SetEndpoints(service string, endpoints ...string) {
 	var texts []string
 	kind := "IPv4"
 	for _, each := range endpoints {
@@ -155,7 +106,7 @@ func (o *Objects) SetEndpoints(service string, endpoints ...string) {
 			kind = "IPv6"
 		}
 	}
-	o.Put(fmt.Sprintf(`
+	c.Put(fmt.Sprintf(`
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: %[1]s-%[2]s, labels: {kubernetes.io/service-name: %[1]s}}
@@ -166,40 +117,40 @@ endpoints: [%[4]s]
 }
 
 // DeleteService deletes a Service and its endpoints.
-func (o *Objects) DeleteService(name string) {
-	o.set.must(o.services.Delete(o.set.Context(), name, metav1.DeleteOptions{}))
-	o.set.must(ignoreNotFound(o.slices.Delete(o.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
+func (c *Cluster) DeleteService(name string) {
+	c.set.must(c.services.Delete(c.set.Context(), name, metav1.DeleteOptions{}))
+	c.set.must(ignoreNotFound(c.slices.Delete(c.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
 }
 
 // Withdraw deletes ServiceExports.
-func (o *Objects) Withdraw(services ...string) {
+func (c *Cluster) Withdraw(services ...string) {
 	for _, each := range services {
-		o.set.must(o.exports.Delete(o.set.Context(), each, metav1.DeleteOptions{}))
+		c.set.must(c.exports.Delete(c.set.Context(), each, metav1.DeleteOptions{}))
 	}
 }
 
 // DeleteImport deletes a ServiceImport.
-func (o *Objects) DeleteImport(service string, options metav1.DeleteOptions) {
-	o.set.must(ignoreNotFound(o.imports.Delete(o.set.Context(), service, options)))
+func (c *Cluster) DeleteImport(service string, options metav1.DeleteOptions) {
+	c.set.must(ignoreNotFound(c.imports.Delete(c.set.Context(), service, options)))
 }
 
 // Import returns a ServiceImport that must exist.
-func (o *Objects) Import(service string) *v1beta1.ServiceImport {
-	imported, err := o.importOf(service)
-	o.set.must(err)
+func (c *Cluster) Import(service string) *v1beta1.ServiceImport {
+	imported, err := c.importOf(service)
+	c.set.must(err)
 	return imported
 }
 
-func (o *Objects) importOf(service string) (*v1beta1.ServiceImport, error) {
-	return o.imports.Get(o.set.Context(), service, metav1.GetOptions{})
+func (c *Cluster) importOf(service string) (*v1beta1.ServiceImport, error) {
+	return c.imports.Get(c.set.Context(), service, metav1.GetOptions{})
 }
 
-func (o *Objects) exportOf(service string) (*v1beta1.ServiceExport, error) {
-	return o.exports.Get(o.set.Context(), service, metav1.GetOptions{})
+func (c *Cluster) exportOf(service string) (*v1beta1.ServiceExport, error) {
+	return c.exports.Get(c.set.Context(), service, metav1.GetOptions{})
 }
 
-func (o *Objects) derivedOf(service string) (*corev1.Service, error) {
-	return o.services.Get(o.set.Context(), o.derived(service), metav1.GetOptions{})
+func (c *Cluster) derivedOf(service string) (*corev1.Service, error) {
+	return c.services.Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
 }
 
 // watchImports watches imports from the current version of a service's import, until the scenario ends.
@@ -211,9 +162,9 @@ func (c *Cluster) watchImports(service string) watch.Interface {
 }
 
 // service returns a Service that must exist.
-func (o *Objects) service(name string) *corev1.Service {
-	service, err := o.services.Get(o.set.Context(), name, metav1.GetOptions{})
-	o.set.must(err)
+func (c *Cluster) service(name string) *corev1.Service {
+	service, err := c.services.Get(c.set.Context(), name, metav1.GetOptions{})
+	c.set.must(err)
 	return service
 }
 
@@ -223,20 +174,20 @@ var clusterScoped = map[string]bool{
 }
 
 // Put creates the objects of a YAML stream, or changes the fields of existing ones to its values.
-func (o *Objects) Put(text string) {
-	o.set.must(o.put(o.set.Context(), text))
+func (c *Cluster) Put(text string) {
+	c.set.must(c.put(c.set.Context(), text))
 }
 
-func (o *Objects) put(ctx context.Context, text string) error {
+func (c *Cluster) put(ctx context.Context, text string) error {
 	objects, err := clusterset.Objects([]byte(text))
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-		var client dynamic.ResourceInterface = o.Dynamic.Resource(resource)
+		var client dynamic.ResourceInterface = c.Dynamic.Resource(resource)
 		if !clusterScoped[object.GetKind()] {
-			client = o.Dynamic.Resource(resource).Namespace(cmp.Or(object.GetNamespace(), o.set.namespace))
+			client = c.Dynamic.Resource(resource).Namespace(cmp.Or(object.GetNamespace(), c.set.namespace))
 		}
 		_, err := client.Create(ctx, object, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
@@ -246,7 +197,7 @@ func (o *Objects) put(ctx context.Context, text string) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %s %s: %w", o.Name, object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("%s: %s %s: %w", c.Name, object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil

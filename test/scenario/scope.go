@@ -41,13 +41,13 @@ spec:
 `
 
 // Describe sets a ClusterProperty. The controller reads it within a minute.
-func (o *Objects) Describe(name, value string) {
-	if !o.described {
-		o.Put(about)
-		o.described = true
+func (c *Cluster) Describe(name, value string) {
+	if !c.described {
+		c.Put(about)
+		c.described = true
 	}
-	o.set.Eventually("ClusterProperty", func() error {
-		return o.put(o.set.Context(), fmt.Sprintf(
+	c.set.Eventually("ClusterProperty", func() error {
+		return c.put(c.set.Context(), fmt.Sprintf(
 			"{apiVersion: about.k8s.io/v1beta1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %q}}", name, value))
 	})
 }

@@ -217,11 +217,11 @@ func (s *Set) Leave(p Pair) {
 const everywhere = "0.0.0.0/0,::/0"
 
 // PutSecret creates or changes the Secret of a member.
-func (o *Objects) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
-	o.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: %s, labels: {%s: %s}, annotations: {%s: '%s'}}, data: {%s: %s}}",
+func (c *Cluster) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
+	c.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: %s, labels: {%s: %s}, annotations: {%s: '%s'}}, data: {%s: %s}}",
 		system, name, member.ClusterLabel, id, member.CIDRsAnnotation, everywhere, member.KubeconfigKey, base64.StdEncoding.EncodeToString(kubeconfig)))
-	secret, err := o.Kube.CoreV1().Secrets(system).Get(o.set.Context(), name, metav1.GetOptions{})
-	o.set.must(err)
+	secret, err := c.Kube.CoreV1().Secrets(system).Get(c.set.Context(), name, metav1.GetOptions{})
+	c.set.must(err)
 	return secret
 }
 

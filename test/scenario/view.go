@@ -44,20 +44,20 @@ const gone = "none -> NXDOMAIN"
 // Next is the DNS answer for A records; VIP means the IP of the import. Next are the reason of the import's condition
 // Ready unless it is true, and conditions of the ServiceExport, if there is one, that are not as they should be.
 // Finally, inconsistencies among the objects: IPs, derived Service, clusters.
-func (o *Objects) See(service string) string {
-	s := o.set
+func (c *Cluster) See(service string) string {
+	s := c.set
 	var wrong []string
-	texts, sources, empty := o.endpoints(service)
-	imported, err := o.importOf(service)
+	texts, sources, empty := c.endpoints(service)
+	imported, err := c.importOf(service)
 	found := err == nil
 	s.must(ignoreNotFound(err))
-	derived, err := o.derivedOf(service)
+	derived, err := c.derivedOf(service)
 	behind := err == nil
 	s.must(ignoreNotFound(err))
 	if !found {
 		texts = append(texts, "none")
 	}
-	answer, notReady := o.DNS.Text(service, s.namespace), ""
+	answer, notReady := c.DNS.Text(service, s.namespace), ""
 	switch {
 	case !found && behind:
 		wrong = append(wrong, "there is a derived Service without import")
@@ -90,7 +90,7 @@ func (o *Objects) See(service string) string {
 		}
 	}
 	text := strings.Join(texts, " ") + " -> " + answer + notReady
-	if conditions := o.conditions(service); conditions != "" &&
+	if conditions := c.conditions(service); conditions != "" &&
 		conditions != "Conflict=NoConflicts Ready=Ready Valid=Valid" {
 		text += " [" + conditions + "]"
 	}
@@ -102,8 +102,8 @@ func (o *Objects) See(service string) string {
 
 // endpoints returns the endpoints of a service's imported slices, the clusters with endpoints, and the clusters whose
 // slices have none.
-func (o *Objects) endpoints(service string) (texts, sources, empty []string) {
-	imported := o.Slices(service)
+func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
+	imported := c.Slices(service)
 	for _, slice := range imported {
 		source := slice.Labels[export.LabelSourceCluster]
 		if len(slice.Endpoints) == 0 {
@@ -118,19 +118,19 @@ func (o *Objects) endpoints(service string) (texts, sources, empty []string) {
 }
 
 // Slices returns the slices of a service that the controller wrote.
-func (o *Objects) Slices(service string) []discoveryv1.EndpointSlice {
-	list, err := o.slices.List(o.set.Context(), metav1.ListOptions{
+func (c *Cluster) Slices(service string) []discoveryv1.EndpointSlice {
+	list, err := c.slices.List(c.set.Context(), metav1.ListOptions{
 		LabelSelector: export.LabelService + "=" + service + "," + export.LabelSliceManagedBy + "=" + export.Manager,
 	})
-	o.set.must(err)
+	c.set.must(err)
 	return list.Items
 }
 
 // conditions returns the conditions of a ServiceExport, as Type=Reason; empty if there is no export.
-func (o *Objects) conditions(service string) string {
-	exported, err := o.exportOf(service)
+func (c *Cluster) conditions(service string) string {
+	exported, err := c.exportOf(service)
 	if err != nil {
-		o.set.must(ignoreNotFound(err))
+		c.set.must(ignoreNotFound(err))
 		return ""
 	}
 	texts := []string{}
@@ -216,8 +216,8 @@ func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 }
 
 // derived returns the name of the derived Service.
-func (o *Objects) derived(service string) string {
-	return export.DerivedServiceName(o.set.key(service))
+func (c *Cluster) derived(service string) string {
+	return export.DerivedServiceName(c.set.key(service))
 }
 
 // event returns the message of an Event on an object.

@@ -6,11 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver/contract"
 )
@@ -20,7 +18,13 @@ func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(apiserver.Options{Name: "east", Administrator: "admin"})
 		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1, BearerToken: "admin"}
-		scenario.NewObjects(t, "east", metav1.NamespaceDefault, config).Put(clusterset.CRDs)
+		cluster, err := clusterset.New("east", t.TempDir(), config)
+		if err == nil {
+			err = cluster.Apply(t.Context(), []byte(clusterset.CRDs))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		contract.Test(t, config)
 	})
 }
