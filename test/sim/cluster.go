@@ -10,19 +10,16 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/probe"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -59,9 +56,6 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 	}
 	c.API = apiserver.New(apiserver.Options{Name: name, ServiceCIDRs: ranges})
 	c.config = &rest.Config{Host: "https://" + name, Transport: c.API, QPS: -1}
-	for _, each := range standard() {
-		c.Must(c.API.Write(each))
-	}
 	c.serve()
 	return c
 }
@@ -177,12 +171,3 @@ func (c *Cluster) SetImpostor(impostor bool) {
 	c.impostor.Store(impostor)
 	c.network.ResetAll(c.Name)
 }
-
-// standard returns the CustomResourceDefinitions of the MCS API. They are parsed once for all clusters of all scenarios.
-var standard = sync.OnceValue(func() []*unstructured.Unstructured {
-	objects, err := clusterset.Objects([]byte(clusterset.CRDs))
-	if err != nil {
-		panic(err)
-	}
-	return objects
-})

@@ -17,6 +17,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
@@ -62,7 +63,7 @@ func RunIdle(t *testing.T, names []string, run func(t *testing.T, set *ClusterSe
 		}()
 		for i, cluster := range set.clusters {
 			cluster.Cluster = set.Set.Clusters()[i]
-			cluster.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + member.DefaultNamespace + "}}")
+			cluster.Put("{apiVersion: v1, kind: Namespace, metadata: {name: " + member.DefaultNamespace + "}}\n---\n" + clusterset.CRDs)
 		}
 		run(t, set)
 	})

@@ -145,9 +145,8 @@ func (e event) frame(f format, eventType watch.EventType) []byte {
 	return e.frames.of[key]
 }
 
-// decode reads the object of a request.
-func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
-	var object runtime.Object
+// decode reads the object of a request in the stored form of the kind, or refuses it.
+func decode(k *kind, body []byte) (object runtime.Object, failure *apierrors.StatusError) {
 	var err error
 	if k.custom() || k.Group == definitions.Group {
 		custom := &unstructured.Unstructured{}
@@ -159,19 +158,14 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return object, k.accept(object)
-}
-
-// accept converts a written object to the stored form of the kind, or refuses it.
-func (k *kind) accept(object runtime.Object) *apierrors.StatusError {
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	access(object).SetManagedFields(nil)
-	if custom, ok := object.(*unstructured.Unstructured); ok && k.custom() {
-		if problems := k.prune(custom.Object); len(problems) > 0 {
-			return apierrors.NewInvalid(k.GroupKind(), custom.GetName(), problems)
+	if k.custom() {
+		if problems := k.prune(object.(*unstructured.Unstructured).Object); len(problems) > 0 {
+			failure = apierrors.NewInvalid(k.GroupKind(), access(object).GetName(), problems)
 		}
 	}
-	return nil
+	return object, failure
 }
 
 func respond(req *http.Request, code int, contentType string, body []byte) *http.Response {

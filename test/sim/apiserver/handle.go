@@ -168,11 +168,6 @@ func (s *Server) create(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	if failure != nil {
 		return nil, failure
 	}
-	return s.add(t, object)
-}
-
-// add stores a new object.
-func (s *Server) add(t *target, object runtime.Object) (runtime.Object, *apierrors.StatusError) {
 	m := access(object)
 	if m.GetNamespace() == "" {
 		m.SetNamespace(t.Namespace)

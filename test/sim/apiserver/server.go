@@ -13,9 +13,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -118,48 +115,6 @@ func (s *Server) answer(req *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.serve(req, body), nil //nolint:contextcheck // a watch lasts as long as the context of its request
-}
-
-// Write creates an object, which must have its kind, or replaces the object with this name except its status. It acts
-// as an administrator, but does not use the network.
-func (s *Server) Write(object runtime.Object) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.about(object)
-	object = object.DeepCopyObject()
-	if _, is := object.(*unstructured.Unstructured); t.kind.custom() && !is {
-		object = &unstructured.Unstructured{Object: need(runtime.DefaultUnstructuredConverter.ToUnstructured(object))}
-	}
-	failure := t.kind.accept(object)
-	if old, missing := s.existing(t); failure == nil && missing != nil {
-		_, failure = s.add(t, object)
-	} else if failure == nil {
-		access(object).SetResourceVersion(access(old).GetResourceVersion())
-		_, failure = s.replace(t, object)
-	}
-	if failure != nil {
-		return failure
-	}
-	return nil
-}
-
-// Delete deletes an object, which must have its kind, if it exists.
-func (s *Server) Delete(object runtime.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.about(object)
-	if old, missing := s.existing(t); missing == nil {
-		s.terminate(t.Resource, old, metav1.DeleteOptions{})
-	}
-}
-
-// about returns the target for an object.
-func (s *Server) about(object runtime.Object) *target {
-	resource, _ := meta.UnsafeGuessKindToResource(object.GetObjectKind().GroupVersionKind())
-	m := access(object)
-	return &target{
-		Request: Request{Resource: resource.GroupResource(), Namespace: m.GetNamespace()}, kind: s.kindOf(resource), name: m.GetName(),
-	}
 }
 
 // SetRefuse makes the server call refuse before each request, to model admission, quota, authorization or overload.

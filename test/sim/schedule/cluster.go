@@ -7,6 +7,10 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -71,10 +75,22 @@ func (c *cluster) write(from, to oracle.Service) {
 // carryOut executes writes.
 func (c *cluster) carryOut(writes ...oracle.Write) {
 	for _, each := range writes {
-		if each.Delete {
-			c.API.Delete(each.Object)
-		} else {
-			c.Must(c.API.Write(each.Object))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(each.Object)
+		c.Must(err)
+		object, ctx := &unstructured.Unstructured{Object: content}, c.r.set.Context()
+		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		client := c.Dynamic.Resource(resource).Namespace(object.GetNamespace())
+		switch before, err := client.Get(ctx, object.GetName(), metav1.GetOptions{}); {
+		case each.Delete && err == nil:
+			c.Must(client.Delete(ctx, object.GetName(), metav1.DeleteOptions{}))
+		case each.Delete: // it is gone
+		case err == nil:
+			object.SetResourceVersion(before.GetResourceVersion())
+			_, err = client.Update(ctx, object, metav1.UpdateOptions{})
+			c.Must(err)
+		default:
+			_, err = client.Create(ctx, object, metav1.CreateOptions{})
+			c.Must(err)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func deleteDerived(h *happening) func() {
 		}
 	}
 	forget()
-	h.c.API.Delete(one.(runtime.Object))
+	h.c.carryOut(oracle.Write{Object: one.(runtime.Object), Delete: true})
 	sim.Wait(200 * time.Millisecond) // the garbage collector deletes dependents
 	forget()
 	return nil
@@ -306,11 +306,11 @@ func deleteNamespace(h *happening) func() {
 	namespace := &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: sim.Namespace},
 	}
-	h.c.API.Delete(namespace)
+	h.c.carryOut(oracle.Write{Object: namespace, Delete: true})
 	sim.Wait(2 * time.Second)
 	h.c.change(h.c.services()...)
 	return func() {
-		h.c.Must(h.c.API.Write(namespace))
+		h.c.carryOut(oracle.Write{Object: namespace})
 		h.c.away = false
 		for _, service := range before {
 			for i := range service.Endpoints {
