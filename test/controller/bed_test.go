@@ -107,8 +107,6 @@ func nothingEnds(ctx context.Context, plane *controlplane.Cluster) error {
 	return nil
 }
 
-func (*realBed) Pass(d time.Duration) { <-time.After(d / rate) }
-
 func (*realBed) Rate() int { return rate }
 
 // way returns the address at which a reader reaches a source.

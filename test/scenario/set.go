@@ -37,8 +37,6 @@ type Bed interface {
 	// Platforms returns clusters with these names, or ends the test. They have the CRDs, the namespace of the
 	// controllers, and no objects of other scenarios.
 	Platforms(t *testing.T, names []string) []Platform
-	// Pass advances the controllers' time.
-	Pass(time.Duration)
 	// Rate is the speed of the controllers' time, relative to real time.
 	Rate() int
 	// Cut blocks a direction between the reader and the API server of the source. Data sent over open connections
@@ -169,6 +167,9 @@ func (s *Set) clean(c *Cluster) error {
 		c.Kube.CoordinationV1().Leases(system).DeleteCollection(ctx, all, metav1.ListOptions{}),
 	)...)
 }
+
+// Pass waits for a time of the controllers.
+func (s *Set) Pass(d time.Duration) { <-time.After(d / time.Duration(s.Rate())) }
 
 // Clusters returns all clusters, in the order of the scenario.
 func (s *Set) Clusters() []*Cluster { return s.clusters }

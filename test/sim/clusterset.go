@@ -83,8 +83,6 @@ func (b bed) Platforms(t *testing.T, names []string) (platforms []scenario.Platf
 	return platforms
 }
 
-func (bed) Pass(d time.Duration) { Wait(d) }
-
 func (bed) Rate() int { return 1 }
 
 func (b bed) Through(_ *testing.T, reader, source string, gateway *scenario.Gateway) []byte {
