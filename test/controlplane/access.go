@@ -18,6 +18,14 @@ import (
 // URL returns the address of the API server. It does not change during the life of the cluster.
 func (c *Cluster) URL() string { return "https://" + c.address.String() }
 
+// ServiceIP returns an address in the first range of cluster IPs: the first one is that of the Service kubernetes, at which
+// pods reach the API server, and the tenth one by convention that of the cluster's DNS.
+func (c *Cluster) ServiceIP(number byte) string {
+	address := c.options.ServiceCIDRs[0].Masked().Addr().As4()
+	address[3] += number
+	return netip.AddrFrom4(address).String()
+}
+
 // AdminKubeconfig returns the path of a kubeconfig with all rights, with a context named like the cluster. It must not
 // be changed, and is removed with the cluster.
 func (c *Cluster) AdminKubeconfig() string { return c.path(adminFile) }

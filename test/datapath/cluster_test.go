@@ -178,9 +178,7 @@ const corefile = `.:53 {
 
 // startDNS starts a CoreDNS in a pod, behind the Service kube-dns.
 func (c *cluster) startDNS(t testing.TB) {
-	services := c.Options().ServiceCIDRs[0].Masked().Addr().As4()
-	services[3] = 10
-	c.dns = netip.AddrFrom4(services).String()
+	c.dns = c.ServiceIP(10)
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
 	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", app: "coredns"})
 	p.run(t, c.bed.program("coredns"), "-conf",

@@ -147,7 +147,7 @@ func TestMigrationWithoutTheCRD(t *testing.T) {
 	cluster := bare(t)[0]
 	server := controlplanetest.RunCoreDNS(t, cluster.Cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
 	for qname, want := range map[string]string{
-		"kubernetes.default.svc.cluster.local.":  cluster.Options().ServiceCIDRs[0].Addr().Next().String(),
+		"kubernetes.default.svc.cluster.local.":  cluster.ServiceIP(1),
 		"web.default.svc.cluster.local.":         "NXDOMAIN",
 		"example.org.default.svc.cluster.local.": "NXDOMAIN",
 	} {
@@ -234,8 +234,7 @@ addressType: IPv4
 ports: [{name: sql, port: 5432}]
 endpoints:
 ` + endpoints.String()
-	first := cluster.Options().ServiceCIDRs[0].Addr().Next()
-	addresses := map[string]string{"WEB": "10.9.9.9", "OWN": first.Next().String(), "KUBERNETES": first.String()}
+	addresses := map[string]string{"WEB": "10.9.9.9", "OWN": cluster.ServiceIP(2), "KUBERNETES": cluster.ServiceIP(1)}
 	apply(t, cluster, strings.Replace(text, "OWN", addresses["OWN"], 1))
 	return addresses
 }

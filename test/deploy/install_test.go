@@ -80,7 +80,7 @@ func TestServerTakesAllValues(t *testing.T) {
 		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
 		"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}")
 	// The address must be in the cluster's range.
-	text = strings.ReplaceAll(text, "10.96.0.99", cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
+	text = strings.ReplaceAll(text, "10.96.0.99", cluster.ServiceIP(3))
 	output := ctl(t, cluster, text, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 	if count := strings.Count(output, "(server dry run)"); count != len(objects(t, text)) {
 		t.Errorf("%d objects were taken of %d:\n%s", count, len(objects(t, text)), output)

@@ -157,12 +157,11 @@ func (p *pod) work(ctx, life context.Context) error {
 
 // environment returns the environment of the program.
 func (p *pod) environment() []string {
-	options := p.kubelet.Cluster.Options()
 	api := netip.MustParseAddrPort(p.kubelet.Cluster.Config().Host[len("https://"):])
 	variables := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOSTNAME=" + p.object.Name,
-		"KUBERNETES_SERVICE_HOST=" + options.ServiceCIDRs[0].Masked().Addr().Next().String(),
+		"KUBERNETES_SERVICE_HOST=" + p.kubelet.Cluster.ServiceIP(1),
 		"KUBERNETES_SERVICE_PORT=" + strconv.Itoa(int(api.Port())),
 	}
 	for _, variable := range p.object.Spec.Containers[0].Env {

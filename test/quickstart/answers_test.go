@@ -168,7 +168,7 @@ func (c *cluster) keep(t testing.TB, client *network.Namespace, name string, wan
 			case <-ticker.C:
 			}
 			err := client.Do(func() error {
-				answer, err := plugin.DNSAt(dnsAddress(c.Cluster)).Ask(ctx, name, "A")
+				answer, err := plugin.DNSAt(c.ServiceIP(10)).Ask(ctx, name, "A")
 				if err == nil && answer.Text() != text {
 					err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.Name(), answer.Text(), text)
 				}

@@ -105,26 +105,14 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// apiAddress returns the ClusterIP of the Service kubernetes, at which all clients reach the API server.
-func apiAddress(plane *controlplane.Cluster) string {
-	return plane.Options().ServiceCIDRs[0].Masked().Addr().Next().String()
-}
-
-// dnsAddress returns the address of the cluster's DNS: by convention, the tenth address of the range.
-func dnsAddress(plane *controlplane.Cluster) string {
-	address := plane.Options().ServiceCIDRs[0].Masked().Addr().As4()
-	address[3] += 10
-	return netip.AddrFrom4(address).String()
-}
-
 // user creates the user's kubeconfig, with all rights in all clusters.
 func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 	home := t.TempDir()
 	config := clientcmdapi.NewConfig()
 	for _, plane := range planes {
-		must(t, router.AddAddress(netip.MustParseAddr(apiAddress(plane))))
+		must(t, router.AddAddress(netip.MustParseAddr(plane.ServiceIP(1))))
 		is, name := plane.Config(), plane.Name()
-		b.servers[name] = strings.Replace(is.Host, "127.0.0.1", apiAddress(plane), 1)
+		b.servers[name] = strings.Replace(is.Host, "127.0.0.1", plane.ServiceIP(1), 1)
 		pki.Add(config, name, b.servers[name], is.CAData, is.BearerToken, "")
 	}
 	config.CurrentContext = planes[0].Name()
@@ -146,9 +134,9 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	c := &cluster{Cluster: plane}
 	c.connect(t)
 	kubelet.Start(t, kubelet.Options{
-		Cluster: plane, Router: c.nodes, Directory: directory, Images: b.images, DNS: dnsAddress(plane),
+		Cluster: plane, Router: c.nodes, Directory: directory, Images: b.images, DNS: plane.ServiceIP(10),
 	})
-	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+dnsAddress(plane)))
+	b.apply(t, plane.Name(), strings.ReplaceAll(stockDNS, "clusterIP: DNS", "clusterIP: "+plane.ServiceIP(10)))
 	b.apply(t, plane.Name(), shop)
 	return c
 }

@@ -20,13 +20,13 @@ func testNodeLocal(t *testing.T, b *bed) {
 	must(t, err)
 	apply := func(block string) {
 		// Not on the first node, so that querying the wrong node is noticed.
-		b.apply(t, c.Name(), strings.NewReplacer("forward . DNS", "forward . "+dnsAddress(c.Cluster), ": NODE", ": east-1",
+		b.apply(t, c.Name(), strings.NewReplacer("forward . DNS", "forward . "+c.ServiceIP(10), ": NODE", ": east-1",
 			"    .:53 {", block+"    .:53 {").Replace(string(text)))
 	}
 	apply("")
 	b.run(t, "kubectl --context east -n kube-system rollout status daemonset/node-local-dns --timeout 60s")
 	cache := constant(nodeLocal)
-	c.expectOf(t, cache, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
+	c.expectOf(t, cache, "kubernetes.default.svc.cluster.local", constant(c.ServiceIP(1)))
 	c.expectOf(t, cache, database, constant("NXDOMAIN"))
 	if told := b.findings(t); !slices.ContainsFunc(told, func(f finding) bool {
 		return f.Check == "node-local-dns" && f.Result == state.Failed
@@ -35,7 +35,7 @@ func testNodeLocal(t *testing.T, b *bed) {
 	}
 	const placeholder = "<address of the cluster's DNS>"
 	block := controlplanetest.Documented(t, "operate/install.md", placeholder)
-	block = strings.ReplaceAll(block, placeholder, dnsAddress(c.Cluster))
+	block = strings.ReplaceAll(block, placeholder, c.ServiceIP(10))
 	apply("    " + strings.ReplaceAll(strings.TrimSpace(block), "\n", "\n    ") + "\n") // as an administrator would add it
 	b.check(t)
 	c.expectOf(t, cache, database, c.importIPs)

@@ -35,6 +35,6 @@ func (c *cluster) connect(t *testing.T) {
 	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "kube-proxy")
 	must(t, err)
 	credential := filepath.Join(c.Directory(), "kube-proxy.kubeconfig")
-	must(t, os.WriteFile(credential, []byte(strings.Replace(string(kubeconfig), "127.0.0.1", apiAddress(c.Cluster), 1)), 0o600))
+	must(t, os.WriteFile(credential, []byte(strings.Replace(string(kubeconfig), "127.0.0.1", c.ServiceIP(1), 1)), 0o600))
 	proxy.Start(t, c.Cluster, c.Name()+"-0", c.nodes, credential, "iptables")
 }

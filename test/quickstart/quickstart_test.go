@@ -140,7 +140,7 @@ func joined(t *testing.T, b *bed, output string) {
 
 func enabled(t *testing.T, b *bed, _ string) {
 	for _, c := range b.clusters {
-		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
+		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(c.ServiceIP(1)))
 		c.expectAnswer(t, database, constant("NXDOMAIN"))
 	}
 }
@@ -224,7 +224,7 @@ func uninstalled(t *testing.T, b *bed, _ string) {
 		b.uninstall(t, c)
 	}
 	for _, c := range b.clusters {
-		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(apiAddress(c.Cluster)))
+		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(c.ServiceIP(1)))
 		c.expectNothingLeft(t)
 	}
 }
