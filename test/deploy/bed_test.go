@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { controlplanetest.Main(m) }
 // pinned returns a function that returns the path of the helm that a module in test/tools pins.
 func pinned(module string) func(testing.TB) string {
 	find := sync.OnceValues(func() (string, error) {
-		return assets.Tool(context.Background(), module, "helm")
+		return assets.Helm(context.Background(), module)
 	})
 	return func(t testing.TB) string {
 		path, err := find()

@@ -87,7 +87,7 @@ func build(folder string) error {
 	if err != nil {
 		return err
 	}
-	helm, err := assets.Tool(context.Background(), "helm", "helm")
+	helm, err := assets.Helm(context.Background(), "helm")
 	if err != nil {
 		return err
 	}

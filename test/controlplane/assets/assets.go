@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assets provides the programs of a Kubernetes control plane, kube-proxy, and tools that are pinned by their
-// own modules.
+// Package assets provides the programs of a Kubernetes control plane, kube-proxy, and versions of helm that are pinned by
+// their own modules.
 package assets
 
 import (
@@ -74,8 +74,8 @@ var ensure = sync.OnceValues(func() (Paths, error) {
 // environment makes the build use only the requirements of the nested module.
 var environment = []string{"GOWORK=off", "GOFLAGS=-mod=readonly"}
 
-// Tool returns the path of a program for which a module in test/tools has a line "tool". It is in the cache of the Go toolchain.
-func Tool(ctx context.Context, module, name string) (string, error) {
+// Helm returns the path of the helm that a module in test/tools pins. It is in the cache of the Go toolchain.
+func Helm(ctx context.Context, module string) (string, error) {
 	// The same flags as in the Makefile, so that nothing is built twice.
-	return programs.Go(ctx, filepath.Join("test", "tools", module), []string{"GOWORK=off", "GOFLAGS=-tags=remove_all_sd"}, "tool", "-n", name)
+	return programs.Go(ctx, filepath.Join("test", "tools", module), []string{"GOWORK=off", "GOFLAGS=-tags=remove_all_sd"}, "tool", "-n", "helm")
 }
