@@ -75,7 +75,7 @@ func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // Kubeconfig returns a kubeconfig with a token. All names in it are the cluster's name.
 func (c *Cluster) Kubeconfig(token string) ([]byte, error) {
-	return pki.Kubeconfig(c.name, c.config.Host, c.config.CAData, token, "")
+	return pki.Kubeconfig(c.name, c.config.Host, c.config.CAData, token)
 }
 
 // ServiceAccountKubeconfig returns a kubeconfig with the rights of a service account, which must exist. Its token, from

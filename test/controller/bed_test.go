@@ -154,7 +154,7 @@ func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
 func credential(t *testing.T, plane *controlplane.Cluster, url string, authority []byte) []byte {
 	token, err := pki.Token(t.Context(), plane.Client(), system, memberName, pki.Lifetime)
 	must(t, err)
-	kubeconfig, err := pki.Kubeconfig(plane.Name(), url, authority, token, "")
+	kubeconfig, err := pki.Kubeconfig(plane.Name(), url, authority, token)
 	must(t, err)
 	return kubeconfig
 }

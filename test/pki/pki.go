@@ -24,18 +24,18 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns a kubeconfig with a cluster, user and context of this name, and inline data. namespace may be empty.
-func Kubeconfig(name, server string, authority []byte, token, namespace string) ([]byte, error) {
+// Kubeconfig returns a kubeconfig with a cluster, user and context of this name, and inline data.
+func Kubeconfig(name, server string, authority []byte, token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
-	Add(config, name, server, authority, token, namespace)
+	Add(config, name, server, authority, token)
 	return clientcmd.Write(*config)
 }
 
 // Add adds such a cluster, user and context to a kubeconfig, and makes the context the current one.
-func Add(config *clientcmdapi.Config, name, server string, authority []byte, token, namespace string) {
+func Add(config *clientcmdapi.Config, name, server string, authority []byte, token string) {
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: authority}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 }
 

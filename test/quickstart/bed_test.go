@@ -113,7 +113,7 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 		must(t, router.AddAddress(netip.MustParseAddr(plane.ServiceIP(1))))
 		is, name := plane.Config(), plane.Name()
 		b.servers[name] = strings.Replace(is.Host, "127.0.0.1", plane.ServiceIP(1), 1)
-		pki.Add(config, name, b.servers[name], is.CAData, is.BearerToken, "")
+		pki.Add(config, name, b.servers[name], is.CAData, is.BearerToken)
 	}
 	config.CurrentContext = planes[0].Name()
 	path := filepath.Join(home, "kubeconfig")

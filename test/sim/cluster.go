@@ -75,7 +75,7 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig returns a kubeconfig with which a reader reaches the cluster over the network.
 func (c *Cluster) Kubeconfig(reader string) []byte {
-	text, err := selfsigned.Kubeconfig("member", "https://"+c.name, pki().authority, "token-of-"+reader, member.DefaultNamespace)
+	text, err := selfsigned.Kubeconfig("member", "https://"+c.name, pki().authority, "token-of-"+reader)
 	if err != nil {
 		panic(err) // cannot happen
 	}

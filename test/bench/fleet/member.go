@@ -88,5 +88,5 @@ func (m *Member) beat(ctx context.Context) (err error) {
 // Kubeconfig returns the credential for a reader of the member, in the form of kubectl clusterset join.
 func (m *Member) Kubeconfig() ([]byte, error) {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.server.Certificate().Raw})
-	return pki.Kubeconfig("member", m.server.URL, authority, m.token, member.DefaultNamespace)
+	return pki.Kubeconfig("member", m.server.URL, authority, m.token)
 }

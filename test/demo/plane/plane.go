@@ -88,7 +88,7 @@ func WriteKubeconfig(path string, planes ...*clusterset.Cluster) error {
 	config := clientcmdapi.NewConfig()
 	for _, p := range planes {
 		is := p.Config()
-		pki.Add(config, p.Name(), is.Host, is.CAData, is.BearerToken, "")
+		pki.Add(config, p.Name(), is.Host, is.CAData, is.BearerToken)
 	}
 	return clientcmd.WriteToFile(*config, path)
 }
