@@ -69,6 +69,9 @@ func (s *Set) newCluster(name string, platform Platform) *Cluster {
 	return c
 }
 
+// Must ends the scenario if there is an error.
+func (c *Cluster) Must(err error) { c.set.must(err) }
+
 // Start starts the controller.
 func (c *Cluster) Start() { c.Controller = c.StartReplica() }
 

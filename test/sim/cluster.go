@@ -118,15 +118,6 @@ func (c *Cluster) serve() {
 	}
 }
 
-// Must ends the scenario if a change of a cluster fails. That is a defect: the administrator has all rights and
-// bypasses the network.
-func (c *Cluster) Must(err error) {
-	c.t.Helper()
-	if err != nil {
-		c.t.Fatalf("%s: %v", c.name, err)
-	}
-}
-
 // OfferTargets sets the probe targets of the cluster, as the EndpointSlice controller does.
 func (c *Cluster) OfferTargets(targets ...string) {
 	c.t.Helper()

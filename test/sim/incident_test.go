@@ -134,7 +134,7 @@ func TestTwoWriters(t *testing.T) {
 				for service := range here {
 					name := east.Slices(service)[0].Name
 					if east.Patch(slices, name, `{"endpoints":[]}`); remove {
-						must(t, east.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+						east.Must(east.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 					}
 				}
 				sim.Wait(10 * time.Second)

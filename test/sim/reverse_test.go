@@ -44,12 +44,12 @@ func TestReverseNamesOfStockCoreDNS(t *testing.T) {
 		parsed := caddy.NewTestController("dns", "kubernetes cluster.local in-addr.arpa")
 		parsed.Next()
 		stock, err := kubernetes.ParseStanza(parsed)
-		must(t, err)
+		east.Must(err)
 		stock.ClientConfig = configOf{cluster: east}
 		start, stop, err := stock.InitKubeCache(t.Context())
-		must(t, err)
-		must(t, start())
-		defer func() { must(t, stop()) }()
+		east.Must(err)
+		east.Must(start())
+		defer func() { east.Must(stop()) }()
 		for _, each := range []struct {
 			name string
 			of   uint16
@@ -64,7 +64,7 @@ func TestReverseNamesOfStockCoreDNS(t *testing.T) {
 		} {
 			reply := dnstest.NewRecorder(&test.ResponseWriter{})
 			_, err := stock.ServeDNS(t.Context(), reply, new(dns.Msg).SetQuestion(each.name, each.of))
-			must(t, err)
+			east.Must(err)
 			if _, err := reply.Msg.Pack(); err != nil {
 				t.Errorf("%s: no answer: %v", each.name, err)
 			}

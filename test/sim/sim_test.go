@@ -29,11 +29,3 @@ func expect(t *testing.T, c *sim.Cluster, want map[string]string) {
 		}
 	}
 }
-
-// must ends the test if there is an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -175,7 +175,7 @@ func TestOutageOfTheOwnAPIServer(t *testing.T) {
 		east := set.Cluster("east")
 		east.Export("web:10.64.0.1")
 		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP"})
-		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		east.Must(east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		// This service is not exported, and its endpoints were read before those of an exported service.
 		east.SetEndpoints("web", "10.64.0.9")
 		east.Export("other:10.64.0.5")

@@ -32,11 +32,12 @@ func (f forward) Accept() (net.Conn, error) {
 // get decodes the answer to a question.
 func get(t *testing.T, set *sim.ClusterSet, question string, document any) {
 	t.Helper()
+	east := set.Cluster("east")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: set.Network.Dialer("user")}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://pod"+question, http.NoBody)
-	must(t, err)
+	east.Must(err)
 	response, err := client.Do(request)
-	must(t, err)
+	east.Must(err)
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(document); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %d, %v", question, response.StatusCode, err)
@@ -48,7 +49,7 @@ func TestState(t *testing.T) {
 	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		pod, err := set.Network.Listen("pod")
-		must(t, err)
+		east.Must(err)
 		replica("east-0")(&east.Options)
 		east.Options.Listener, east.Options.Version, west.Options.Version = forward{pod}, "v1", "v2"
 		east.Restart()
