@@ -65,11 +65,7 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
-		live, err := read(ctx, client, desired.GetName())
-		if err != nil {
-			return existing, err
-		}
-		return live, errStale
+		return look(ctx, client, desired.GetName(), existing, err)
 	case err != nil:
 		return existing, err
 	case !changed:
@@ -80,16 +76,21 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 	return written, nil
 }
 
-// read returns the live object, nil for none.
-func read[T any, P object[T]](ctx context.Context, client client[P], name string) (P, error) {
-	live, err := client.Get(ctx, name, metav1.GetOptions{})
+// look returns the live object (nil for none) and errStale after a write that was answered with err, if the object is not the
+// one that was seen (nil for none). Otherwise err is the error: a webhook may answer with 409, for example.
+func look[T any, P object[T]](ctx context.Context, client client[P], name string, seen P, err error) (P, error) {
+	live, readErr := client.Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
+	case apierrors.IsNotFound(readErr):
+		live = nil
+	case readErr != nil:
+		return seen, readErr
 	}
-	return live, nil
+	if live == nil && seen == nil || live != nil && seen != nil &&
+		live.GetUID() == seen.GetUID() && live.GetResourceVersion() == seen.GetResourceVersion() {
+		return seen, err
+	}
+	return live, errStale
 }
 
 // remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
@@ -111,14 +112,11 @@ func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], 
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		live, readErr := read(ctx, client, seen.GetName())
-		switch {
-		case readErr != nil:
-		case live == nil || live.GetUID() != uid:
+		live, err := look(ctx, client, seen.GetName(), seen, err)
+		if errors.Is(err, errStale) && (live == nil || live.GetUID() != uid) {
 			return nil
-		case live.GetResourceVersion() != version:
-			return errStale
 		}
+		return err
 	}
 	return err
 }

@@ -73,3 +73,45 @@ func TestRemove(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedUnchanged: an answer as to a stale object is an error, which is reported and retried with backoff, if the object did
+// not change. A webhook may refuse with 409, and a CustomResourceDefinition may lack the subresource status.
+func TestRefusedUnchanged(t *testing.T) {
+	service := corev1.Resource("services")
+	conflict, missing := apierrors.NewConflict(service, "web", errors.New("refused")), apierrors.NewNotFound(service, "web")
+	version := func(version string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "1", ResourceVersion: version}}
+	}
+	for name, test := range map[string]struct {
+		seen, live *corev1.Service
+		answer     error
+		stale      bool
+	}{
+		"a webhook refuses an update":   {version("1"), version("1"), conflict, false},
+		"a webhook refuses a creation":  {nil, nil, conflict, false},
+		"there is no such subresource":  {version("1"), version("1"), missing, false},
+		"it changed":                    {version("1"), version("2"), conflict, true},
+		"it was deleted":                {version("1"), nil, missing, true},
+		"it was created":                {nil, version("1"), apierrors.NewAlreadyExists(service, "web"), true},
+		"it was created and is refused": {nil, version("1"), conflict, true},
+	} {
+		client := fake.NewClientset()
+		client.PrependReactor("*", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			switch {
+			case action.GetVerb() != "get":
+				return true, nil, test.answer
+			case test.live == nil:
+				return true, nil, missing
+			}
+			return true, test.live, nil
+		})
+		p, services := &pass{Applier: &Applier{Clock: clock.RealClock{}}}, client.CoreV1().Services("demo")
+		p.begins(p.observed.Service)
+		desired := version("1")
+		desired.Labels = map[string]string{"a": "b"}
+		live, err := write(t.Context(), p, services, services.Update, test.seen, desired, equalService)
+		if want := map[bool]error{true: errStale, false: test.answer}[test.stale]; !errors.Is(err, want) || test.stale && live != test.live {
+			t.Errorf("%s: got %v, %v", name, live, err)
+		}
+	}
+}
