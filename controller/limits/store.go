@@ -270,10 +270,10 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 	endpoints := of.counts().Endpoints() - before.counts().Endpoints()
 	bytes := of.counts().Bytes - before.counts().Bytes
 	switch {
-	case is.weight.Bytes-sizeOfSlice > s.limits.SliceBytes:
-		return SliceBytes
 	case !known && len(to.services) >= s.limits.Services:
 		return Services
+	case is.weight.Bytes-sizeOfSlice > s.limits.SliceBytes:
+		return SliceBytes
 	case endpoints > 0 && to.endpoints+endpoints > s.limits.Endpoints:
 		return Endpoints
 	case bytes > 0 && !s.memory.Claim(s.cluster, to.bytes+bytes, s.askForList):

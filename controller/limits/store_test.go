@@ -143,8 +143,11 @@ func TestStore(t *testing.T) {
 			{"put a=1", "a", "a=1"},
 			{"list a=1 b/a=1 b=2! b/z=1", "a b", "a=1"},
 			{"list a=2! b=2!", "a b", ""},
+			{"put c=2!", "+", ""},
+			{"put d=2!", "+", ""},
+			{"counts 3", "", ""}, // however many services have a slice that is too large
 			{"move a=1", "+", ""},
-			{"list", "a b", ""},
+			{"list", "a b c", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +180,10 @@ func TestStore(t *testing.T) {
 					}
 				case "list":
 					changed = s.Show(s.list(imported, rest))
+				case "counts":
+					if got := fmt.Sprint(len(s.services)); got != rest {
+						t.Errorf("%s services are counted, want %s", got, rest)
+					}
 				case "withholds":
 					for _, name := range []string{"a", "b", "y", "z"} {
 						if _, complete := s.Read(demo(name)); complete != (name != rest) {
@@ -229,6 +236,9 @@ func TestList(t *testing.T) {
 		"an endpoint too many, and no new one after it": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2", "endpoints=b"},
 		"a slice without endpoints counts":              {"9 2 0", "", "a/1=0 b/1=0 c/1=0", "a/1 b/1", "endpoints=c"},
 		"the first alone is too much":                   {"9 4 0", "", "a/1=3 a/2=2 a/3=1 b/1=1", "", "endpoints=a"},
+		"slices that are too large, of more services than may be": {
+			"2 9000 0", "c=1", "a/1=2000 b/1=2000 c/1=2000 d/1=2000", "", "services=b slice-bytes=a ~a ~c",
+		},
 		"a slice that is too large": {
 			"9 9000 0", "a=1", "a/1=2000 a/2=1 b/1=1 b/2=2000 b/3=1 c/1=1", "c/1", "slice-bytes=a ~a ~b",
 		},
