@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientfeatures "k8s.io/client-go/features"
@@ -92,7 +93,7 @@ func queued(r *Reconciler) string {
 func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	t.Helper()
 	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: service, Labels: map[string]string{
+		Namespace: namespace, Name: service, UID: types.UID(service), ResourceVersion: "1", Labels: map[string]string{
 			export.LabelService: service, export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
 		},
 	}})); err != nil {

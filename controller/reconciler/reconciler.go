@@ -268,15 +268,13 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	switch {
 	case apply.Stale(err):
 		r.Observe(took, nil)
-		r.queue.AddAfter(service, restAtLeast) // by then, the caches show the write of the other writer
+		r.queue.AddRateLimited(service) // the caches may show the write of the other writer late
 	case err != nil:
 		r.Observe(took, err)
-		failures := r.queue.NumRequeues(service)
-		if failures >= apply.FailuresToReport {
-			r.failing.Store(service, err)
-		}
-		if failures == apply.FailuresToReport {
-			klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
+		if r.queue.NumRequeues(service) >= apply.FailuresToReport {
+			if _, reported := r.failing.Swap(service, err); !reported {
+				klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
+			}
 		}
 		r.queue.AddRateLimited(service)
 		if outcome.Again { // what is written does not wait for what fails

@@ -94,13 +94,7 @@ func TestFailedServicesDelayNoOthers(t *testing.T) {
 		r, server := withAPI(t), &slow{}
 		r.Applier.Core = kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://local", Transport: server, QPS: -1})
 		add := func(namespace, name string) {
-			// It is the copy of a cluster that left: a pass deletes it.
-			if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: "1",
-				Labels: map[string]string{export.LabelService: name, export.LabelSourceCluster: "west", export.LabelSliceManagedBy: export.Manager},
-			}})); err != nil {
-				t.Fatal(err)
-			}
+			addSlice(t, r, "west", namespace, name) // the copy of a cluster that left: a pass deletes it
 			r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
 		}
 		for _, name := range []string{"slow", "demo"} {
@@ -132,6 +126,48 @@ func TestFailedServicesDelayNoOthers(t *testing.T) {
 			t.Errorf("%d of %d services are written after 8 s", server.healthy.Load(), failing)
 		}
 		stop()
+		r.ShutDown()
+		group.Wait()
+		<-time.After(time.Minute)
+	})
+}
+
+// A late is an API server with a slice that another writer changed.
+type late struct{ writes atomic.Int32 }
+
+// RoundTrip implements http.RoundTripper.
+func (l *late) RoundTrip(request *http.Request) (*http.Response, error) {
+	code, text := http.StatusOK, `{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"web","uid":"web","resourceVersion":"2"}}`
+	if request.Method != http.MethodGet {
+		l.writes.Add(1)
+		code, text = http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+	}
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: request,
+	}, nil
+}
+
+// TestALateWatch: while the caches do not show what another writer changed, passes become rare, and are no failures.
+func TestALateWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server := withAPI(t), &late{}
+		r.Applier.Core = kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://local", Transport: server, QPS: -1})
+		r.Observe = func(_ time.Duration, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
+			t.Fatal(err)
+		}
+		addSlice(t, r, "west", "demo", "web") // the copy of a cluster that left: a pass deletes it
+		r.queue.Add(types.NamespacedName{Namespace: "demo", Name: "web"})
+		r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)
+		var group sync.WaitGroup
+		group.Go(func() { r.work(t.Context()) })
+		if <-time.After(time.Minute); server.writes.Load() < 5 || server.writes.Load() > 20 {
+			t.Errorf("%d writes in a minute", server.writes.Load())
+		}
 		r.ShutDown()
 		group.Wait()
 		<-time.After(time.Minute)
