@@ -137,7 +137,7 @@ func familiesText(families []corev1.IPFamily) string {
 }
 
 func affinityText(config *corev1.SessionAffinityConfig) string {
-	if config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
+	if config == nil {
 		return ""
 	}
 	return fmt.Sprintf("clientIP.timeoutSeconds=%d", *config.ClientIP.TimeoutSeconds)

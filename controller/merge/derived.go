@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,11 +33,10 @@ func derivedService(observed Observed, agreed Decision, imported *v1beta1.Servic
 		ClusterIPs:            slices.Clone(spec.IPs),
 		IPFamilies:            slices.Clone(spec.IPFamilies),
 		IPFamilyPolicy:        policyOf(spec.IPFamilies),
-		SessionAffinity:       cmp.Or(spec.SessionAffinity, corev1.ServiceAffinityNone),
+		SessionAffinity:       spec.SessionAffinity,
 		SessionAffinityConfig: derivedAffinity(spec),
-		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
-			corev1.ServiceInternalTrafficPolicyCluster)),
-		TrafficDistribution: knownDistribution(spec.TrafficDistribution),
+		InternalTrafficPolicy: spec.InternalTrafficPolicy,
+		TrafficDistribution:   knownDistribution(spec.TrafficDistribution),
 	}
 	if len(spec.IPs) > 0 {
 		service.Spec.ClusterIP = spec.IPs[0]
@@ -50,7 +48,7 @@ func derivedService(observed Observed, agreed Decision, imported *v1beta1.Servic
 	for _, port := range spec.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 			Name:        port.Name,
-			Protocol:    cmp.Or(port.Protocol, corev1.ProtocolTCP),
+			Protocol:    port.Protocol,
 			AppProtocol: port.AppProtocol,
 			Port:        port.Port,
 			TargetPort:  intstr.FromInt32(port.Port),
@@ -104,12 +102,8 @@ func knownDistribution(value *string) *string {
 
 // derivedAffinity fills in the API server's default, so that a comparison with the stored Service finds no difference.
 func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConfig {
-	if spec.SessionAffinity != corev1.ServiceAffinityClientIP {
-		return nil
-	}
-	if spec.SessionAffinityConfig != nil && spec.SessionAffinityConfig.ClientIP != nil &&
-		spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != nil {
-		return spec.SessionAffinityConfig.DeepCopy()
+	if spec.SessionAffinity != corev1.ServiceAffinityClientIP || spec.SessionAffinityConfig != nil {
+		return spec.SessionAffinityConfig
 	}
 	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(
 		corev1.DefaultClientIPServiceAffinitySeconds)}}
