@@ -53,6 +53,7 @@ func newObserved(cluster string) Observed {
 	return Observed{
 		Cluster:    cluster,
 		Service:    web,
+		APIVersion: v1beta1.GroupVersion.String(),
 		Place:      demoting,
 		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
 		ServiceExport: &v1beta1.ServiceExport{

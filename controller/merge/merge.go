@@ -27,10 +27,9 @@ type Observed struct {
 	Cluster string
 	// Service is the namespace and name of the merged service.
 	Service types.NamespacedName
-	// APIVersion is the group and version of the served MCS API, for owner references. Empty means
-	// multicluster.x-k8s.io/v1beta1.
+	// APIVersion is the group and version of the served MCS API, for owner references.
 	APIVersion string
-	// IPFamilies are the families that Services can have. If they are unknown it is empty, and the API server decides.
+	// IPFamilies are the families that Services can have.
 	IPFamilies []corev1.IPFamily
 	// ServiceImport is the existing import, nil for none.
 	ServiceImport *v1beta1.ServiceImport

@@ -59,7 +59,7 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 func localFamilies(observed Observed, agreed Decision) []corev1.IPFamily {
 	var common []corev1.IPFamily
 	for _, family := range agreed.families {
-		if len(observed.IPFamilies) == 0 || slices.Contains(observed.IPFamilies, family) {
+		if slices.Contains(observed.IPFamilies, family) {
 			common = append(common, family)
 		}
 	}

@@ -140,7 +140,6 @@ func TestIPFamilies(t *testing.T) {
 		"no intersection, the oldest's":         {"4 6", "46", "", "", "4", "", "Pending", false},
 		"the cluster has one":                   {"46", "6", "", "", "6", "", "Pending", false},
 		"the cluster has none of them":          {"6", "4", "", "", "", "", "IPFamilyNotSupported", false},
-		"the cluster is not known":              {"64", "", "", "", "64", "", "Pending", false},
 		"a second one comes":                    {"46", "46", "10.0.0.1", "", "46", "10.0.0.1", "Pending", false},
 		"the second one goes":                   {"4", "46", "10.0.0.1 fd00::1", "", "4", "10.0.0.1", "Ready", false},
 		"the first one goes":                    {"6", "46", "10.0.0.1 fd00::1", "", "6", "fd00::1", "Ready", true},

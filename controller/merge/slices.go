@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -141,7 +140,7 @@ func importOwner(observed Observed) metav1.OwnerReference {
 
 func owner(observed Observed, kind string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{
-		APIVersion: cmp.Or(observed.APIVersion, v1beta1.GroupVersion.String()),
+		APIVersion: observed.APIVersion,
 		Kind:       kind,
 		Name:       observed.Service.Name,
 		UID:        uid,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -40,9 +41,12 @@ type Observed struct {
 	Nodes  Nodes
 }
 
+// both are the IP families of east.
+var both = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+
 // newObserved is east with nodes in these zones.
 func newObserved(zones ...string) Observed {
-	return Observed{Observed: merge.Observed{Cluster: "east", Service: web}, Nodes: Nodes{Zones: zones}}
+	return Observed{Observed: merge.Observed{Cluster: "east", Service: web, IPFamilies: both}, Nodes: Nodes{Zones: zones}}
 }
 
 func (o Observed) here() Here {

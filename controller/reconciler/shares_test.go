@@ -60,7 +60,7 @@ func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImpor
 	var refused bool
 	for range 2 { // the second pass has the IP
 		result, refused = mergeWithin(s.IPs, merge.Observed{
-			Cluster: "east", Service: service, ServiceImport: s.imports[name], DerivedService: s.derived[name],
+			Cluster: "east", Service: service, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, ServiceImport: s.imports[name], DerivedService: s.derived[name],
 			Place: placement.Here{Properties: func(string) map[string]string { return nil }}.Of,
 		}, contributions)
 		imported, derived := exporttest.Stored(result.ServiceImport, result.DerivedService)

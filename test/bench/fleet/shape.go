@@ -89,7 +89,7 @@ func (s Shape) published(cluster string, number, part int) ([]*discoveryv1.Endpo
 		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
 	}
 	result := merge.Merge(merge.Observed{
-		Cluster: cluster, Service: name, ServiceExport: serviceExport, Place: placement.Here{Cluster: scope.Cluster{ID: cluster}}.Of,
+		Cluster: cluster, Service: name, APIVersion: mcsv1beta1.GroupVersion.String(), ServiceExport: serviceExport, Place: placement.Here{Cluster: scope.Cluster{ID: cluster}}.Of,
 	}, []merge.Contribution{{View: view}})
 	return result.EndpointSlices, nil
 }
