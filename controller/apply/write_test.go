@@ -4,7 +4,6 @@ package apply
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,101 +16,69 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestRemove: the observed version of an object is deleted, a later one stays. The test covers the answers to stale
-// deletions; test/controller uses real servers.
-func TestRemove(t *testing.T) {
-	service := func(uid types.UID, version string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: uid, ResourceVersion: version}}
-	}
-	const stale, refused = "stale", "refused"
-	for name, test := range map[string]struct {
-		live     []runtime.Object
-		readable bool
-		gone     bool
-		err      string
-		asked    string
-	}{
-		"the one that was seen": {[]runtime.Object{service("1", "1")}, true, true, "", "delete"},
-		"gone already":          {nil, true, true, "", "delete"},
-		"another of its name":   {[]runtime.Object{service("2", "1")}, true, false, "", "delete get"},
-		"changed meanwhile":     {[]runtime.Object{service("1", "2")}, true, false, stale, "delete get"},
-		"not readable":          {[]runtime.Object{service("1", "2")}, false, false, refused, "delete get"},
-		"a webhook refuses it":  {[]runtime.Object{service("1", "1")}, true, false, refused, "delete get"},
-	} {
-		client := fake.NewClientset(test.live...)
-		client.PrependReactor("delete", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			is := action.(clienttesting.DeleteAction).GetDeleteOptions().Preconditions
-			for _, live := range test.live {
-				of := live.(*corev1.Service)
-				if *is.UID != of.UID || *is.ResourceVersion != of.ResourceVersion || test.err == refused {
-					return true, nil, apierrors.NewConflict(corev1.Resource("services"), of.Name, errors.New("another one, or changed"))
-				}
-			}
-			return false, nil, nil
-		})
-		client.PrependReactor("get", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return !test.readable, nil, errors.New("not now")
-		})
-		p := &pass{Applier: &Applier{Clock: clock.RealClock{}}}
-		p.begins(p.observed.Service)
-		err := remove(t.Context(), p, client.CoreV1().Services("demo"), service("1", "1"))
-		got := ""
-		switch {
-		case Stale(err):
-			got = stale
-		case err != nil:
-			got = refused
-		}
-		var asked []string
-		for _, action := range client.Actions() {
-			asked = append(asked, action.GetVerb())
-		}
-		left, _ := client.Tracker().List(corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithKind("Service"), "demo")
-		gone := len(left.(*corev1.ServiceList).Items) == 0
-		if got != test.err || gone != test.gone || strings.Join(asked, " ") != test.asked {
-			t.Errorf("%s: got %v after %v, and it is gone: %v", name, err, asked, gone)
-		}
-	}
-}
-
-// TestRefusedUnchanged: an answer as to a stale object is an error, which is reported and retried with backoff, if the object did
-// not change. A webhook may refuse with 409, and a CustomResourceDefinition may lack the subresource status.
-func TestRefusedUnchanged(t *testing.T) {
+// TestStale: an object is written and deleted only in the version that was seen. The same answers of the API server are errors,
+// which are reported and retried with backoff, if the object did not change: a webhook may refuse with 409, and a
+// CustomResourceDefinition may lack the subresource status. test/controller uses real servers.
+func TestStale(t *testing.T) {
 	service := corev1.Resource("services")
 	conflict, missing := apierrors.NewConflict(service, "web", errors.New("refused")), apierrors.NewNotFound(service, "web")
-	version := func(version string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "1", ResourceVersion: version}}
+	exists, unreadable := apierrors.NewAlreadyExists(service, "web"), errors.New("not now")
+	version := func(uid types.UID, version string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: uid, ResourceVersion: version}}
 	}
 	for name, test := range map[string]struct {
-		seen, live *corev1.Service
-		answer     error
-		stale      bool
+		verb                 string
+		seen, live           *corev1.Service
+		answer, unread, want error
 	}{
-		"a webhook refuses an update":   {version("1"), version("1"), conflict, false},
-		"a webhook refuses a creation":  {nil, nil, conflict, false},
-		"there is no such subresource":  {version("1"), version("1"), missing, false},
-		"it changed":                    {version("1"), version("2"), conflict, true},
-		"it was deleted":                {version("1"), nil, missing, true},
-		"it was created":                {nil, version("1"), apierrors.NewAlreadyExists(service, "web"), true},
-		"it was created and is refused": {nil, version("1"), conflict, true},
+		"it is deleted":                 {"delete", version("1", "1"), nil, nil, nil, nil},
+		"it was deleted already":        {"delete", version("1", "1"), nil, missing, nil, nil},
+		"another of its name stays":     {"delete", version("1", "1"), version("2", "1"), conflict, nil, nil},
+		"it changed, and stays":         {"delete", version("1", "1"), version("1", "2"), conflict, nil, errStale},
+		"it cannot be read":             {"delete", version("1", "1"), nil, conflict, unreadable, unreadable},
+		"a webhook refuses a deletion":  {"delete", version("1", "1"), version("1", "1"), conflict, nil, conflict},
+		"a webhook refuses an update":   {"update", version("1", "1"), version("1", "1"), conflict, nil, conflict},
+		"a webhook refuses a creation":  {"create", nil, nil, conflict, nil, conflict},
+		"there is no such subresource":  {"update", version("1", "1"), version("1", "1"), missing, nil, missing},
+		"it changed":                    {"update", version("1", "1"), version("1", "2"), conflict, nil, errStale},
+		"it was replaced":               {"update", version("1", "1"), version("2", "1"), conflict, nil, errStale},
+		"it was deleted":                {"update", version("1", "1"), nil, missing, nil, errStale},
+		"it was created":                {"create", nil, version("1", "1"), exists, nil, errStale},
+		"it was created and is refused": {"create", nil, version("1", "1"), conflict, nil, errStale},
 	} {
-		client := fake.NewClientset()
+		client, asked := fake.NewClientset(), ""
 		client.PrependReactor("*", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			asked += action.GetVerb() + " "
+			if deletion, ok := action.(clienttesting.DeleteAction); ok {
+				if is := deletion.GetDeleteOptions().Preconditions; *is.UID != test.seen.UID || *is.ResourceVersion != test.seen.ResourceVersion {
+					t.Errorf("%s: another version is deleted: %v", name, is)
+				}
+			}
 			switch {
 			case action.GetVerb() != "get":
 				return true, nil, test.answer
-			case test.live == nil:
+			case test.live == nil && test.unread == nil:
 				return true, nil, missing
 			}
-			return true, test.live, nil
+			return true, test.live, test.unread
 		})
 		p, services := &pass{Applier: &Applier{Clock: clock.RealClock{}}}, client.CoreV1().Services("demo")
 		p.begins(p.observed.Service)
-		desired := version("1")
-		desired.Labels = map[string]string{"a": "b"}
-		live, err := write(t.Context(), p, services, services.Update, test.seen, desired, equalService)
-		if want := map[bool]error{true: errStale, false: test.answer}[test.stale]; !errors.Is(err, want) || test.stale && live != test.live {
-			t.Errorf("%s: got %v, %v", name, live, err)
+		var live *corev1.Service
+		var err error
+		if test.verb == "delete" {
+			live, err = test.live, remove(t.Context(), p, services, test.seen)
+		} else {
+			desired := version("1", "1")
+			desired.Labels = map[string]string{"a": "b"}
+			live, err = write(t.Context(), p, services, services.Update, test.seen, desired, equalService)
+		}
+		want := test.verb + " "
+		if test.answer != nil && (test.verb != "delete" || test.answer != error(missing)) {
+			want += "get "
+		}
+		if !errors.Is(err, test.want) || Stale(err) && live != test.live || asked != want {
+			t.Errorf("%s: got %v, %v after %s", name, live, err, asked)
 		}
 	}
 }
