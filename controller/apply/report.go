@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,8 @@ const EventForeignObject = "ForeignObject"
 const EventClusterIPTaken = "ClusterIPTaken"
 
 // foreign reports an object of another owner that has the name of a desired one, with Events on the object itself and on
-// the ServiceExport of this cluster. The recorder aggregates repeated Events and limits their rate.
-func (p *pass) foreign(object reportable) {
+// the ServiceExport of this cluster, and returns the message. The recorder aggregates repeated Events and limits their rate.
+func (p *pass) foreign(object reportable) error {
 	kind, handOver := "EndpointSlice", "label it "+export.LabelSliceManagedBy+"="+export.Manager
 	switch object.(type) {
 	case *v1beta1.ServiceImport:
@@ -30,22 +31,23 @@ func (p *pass) foreign(object reportable) {
 	case *corev1.Service:
 		kind, handOver = "Service", "label it "+export.LabelManagedBy+"="+export.Manager
 	}
-	message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
-		kind, object.GetNamespace(), object.GetName(), handOver, p.observed.Service)
+	message := fmt.Sprintf("%s %s/%s has a name that the service %s needs, and belongs to another owner. Delete it, or %s",
+		kind, object.GetNamespace(), object.GetName(), p.observed.Service, handOver)
 	p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
 	if p.observed.ServiceExport != nil {
 		p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
 	}
+	return errors.New(message)
 }
 
 // reportForeign reports a foreign import and a foreign Service in place of the derived one.
 func (p *pass) reportForeign() {
 	if p.result.Foreign {
-		p.foreign(p.observed.ServiceImport)
+		_ = p.foreign(p.observed.ServiceImport)
 	}
 	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) && p.result.DerivedService == nil &&
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
-		p.foreign(service)
+		_ = p.foreign(service)
 	}
 }
 

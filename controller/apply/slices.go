@@ -68,7 +68,9 @@ func (p *pass) writeSlices(ctx context.Context) lateClusters {
 		}
 		switch {
 		case errors.Is(err, errStale) && written != nil && !export.IsManaged(written):
-			p.foreign(written)
+			if foreign := p.foreign(written); cluster == p.observed.Cluster {
+				fail(&p.result.ExportConditions, foreign)
+			}
 		case errors.Is(err, errStale) && written == nil && waits:
 			// The garbage collector deleted it with the import.
 		case err != nil:

@@ -3,10 +3,8 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -164,6 +162,16 @@ func othersObjects(s *Set, east, west *Cluster) {
 	updated, err := east.slices.Update(s.Context(), &slice, metav1.UpdateOptions{})
 	s.must(err)
 	east.ExpectEvent(updated, apply.EventForeignObject)
+	// It is not published while it belongs to another manager, as the export reports.
+	published := west.Slices("api")[0].Name
+	manager := func(name string) {
+		west.Patch(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), published,
+			`{"metadata":{"labels":{"`+export.LabelSliceManagedBy+`":"`+name+`"}}}`)
+	}
+	manager("another")
+	west.ExpectReady("api", "Failed: The endpoints could not be published: EndpointSlice demo/"+published+" has a name that")
+	manager(export.Manager)
+	west.ExpectReady("api", "Ready: ")
 	west.Withdraw("api")
 	s.Expect(View{"api": gone}, east)
 	if after, err := east.slices.Get(s.Context(), slice.Name, metav1.GetOptions{}); err == nil &&
@@ -186,12 +194,7 @@ func heldSlice(s *Set, east, west *Cluster) {
 	west.Withdraw("web")
 	s.Expect(web(gone), east)
 	west.PutExport("web", "{}")
-	s.Eventually("advice", func() error {
-		if ready := west.exportCondition("web", "Ready"); !strings.Contains(ready, "remove its finalizers") {
-			return errors.New(ready)
-		}
-		return nil
-	})
+	west.ExpectReady("web", "remove its finalizers")
 	s.Holds(20*time.Second, web(gone), east)
 	hold("null")
 	s.Expect(web(ofWest))

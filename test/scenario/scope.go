@@ -3,7 +3,9 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -124,6 +126,16 @@ func chosenClusters(s *Set) {
 // ExpectReach waits until a ServiceExport has the condition Reach with this reason and message; empty means no condition.
 func (c *Cluster) ExpectReach(service, want string) {
 	c.set.Becomes("Reach of "+service, want, func() (string, error) { return c.exportCondition(service, reconciler.ConditionReach), nil })
+}
+
+// ExpectReady waits until the reason and the message of the condition Ready of a ServiceExport have a part.
+func (c *Cluster) ExpectReady(service, part string) {
+	c.set.Eventually("Ready of "+service, func() error {
+		if ready := c.exportCondition(service, "Ready"); !strings.Contains(ready, part) {
+			return errors.New(ready)
+		}
+		return nil
+	})
 }
 
 // exportCondition returns the reason and the message of a condition of a ServiceExport, or an empty text.
