@@ -68,8 +68,10 @@ type Reconciler struct {
 	queue *queue
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
-	// failedTurns is full while failedAtOnce services that failed before are reconciled: the writes of one namespace may hang.
-	failedTurns chan struct{}
+	// slow has the services whose last reconcile failed after slowly: the writes of one namespace may hang. slowTurns is full
+	// while slowAtOnce of them are reconciled.
+	slow      sync.Map
+	slowTurns chan struct{}
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// zones are those of the nodes when all services were last enqueued for them. Only onNode uses them.
@@ -92,7 +94,7 @@ type Partial struct {
 // members join.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
-	r.largeTurns, r.failedTurns = make(chan struct{}, 1), make(chan struct{}, failedAtOnce)
+	r.largeTurns, r.slowTurns = make(chan struct{}, 1), make(chan struct{}, slowAtOnce)
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -207,11 +209,12 @@ const large = 256 << 10
 // retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
-// failedAtOnce bounds the services that failed before and are reconciled at once, to half of the workers. Others wait for
-// retryFailed.
+// slowAtOnce bounds the services that failed slowly and are reconciled at once, to half of the workers. Others wait for
+// retrySlow.
 const (
-	failedAtOnce = 4
-	retryFailed  = time.Second
+	slowly     = time.Second
+	slowAtOnce = 4
+	retrySlow  = time.Second
 )
 
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
@@ -220,12 +223,12 @@ const passWithin, firstWithin = time.Minute, 10 * time.Second
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
-	if r.queue.NumRequeues(service) > 0 {
+	if _, slow := r.slow.Load(service); slow {
 		select {
-		case r.failedTurns <- struct{}{}:
-			defer func() { <-r.failedTurns }()
+		case r.slowTurns <- struct{}{}:
+			defer func() { <-r.slowTurns }()
 		default:
-			r.queue.AddAfter(service, wait.Jitter(retryFailed/2, 2)) // not all at once
+			r.queue.AddAfter(service, wait.Jitter(retrySlow/2, 2)) // not all at once
 			return 0
 		}
 	}
@@ -265,6 +268,9 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		return 0 // the work ends
 	}
 	r.heartbeat.Reconciled(service, outcome.Unpublished)
+	if r.slow.Delete(service); err != nil && took >= slowly {
+		r.slow.Store(service, nil)
+	}
 	switch {
 	case apply.Stale(err):
 		r.Observe(took, nil)
