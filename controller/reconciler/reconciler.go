@@ -68,10 +68,10 @@ type Reconciler struct {
 	queue *queue
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
-	// slow has the services whose last reconcile failed after slowly: the writes of one namespace may hang. slowTurns is full
-	// while slowAtOnce of them are reconciled.
-	slow      sync.Map
-	slowTurns chan struct{}
+	// slow has the services whose last reconcile failed after slowly, and their namespaces, whose writes may hang. slowTurns is
+	// full while slowAtOnce of these services are reconciled, otherTurns while othersAtOnce other services of the namespaces are.
+	slow                  sync.Map
+	slowTurns, otherTurns chan struct{}
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// zones are those of the nodes when all services were last enqueued for them. Only onNode uses them.
@@ -94,7 +94,7 @@ type Partial struct {
 // members join.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
-	r.largeTurns, r.slowTurns = make(chan struct{}, 1), make(chan struct{}, slowAtOnce)
+	r.largeTurns, r.slowTurns, r.otherTurns = make(chan struct{}, 1), make(chan struct{}, slowAtOnce), make(chan struct{}, othersAtOnce)
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -209,12 +209,13 @@ const large = 256 << 10
 // retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
-// slowAtOnce bounds the services that failed slowly and are reconciled at once, to half of the workers. Others wait for
-// retrySlow.
+// While writes of a namespace hang, slowAtOnce services that failed slowly and othersAtOnce other ones of the namespace are
+// reconciled at once, so that one of eight workers is left for other namespaces. Services without a turn wait for retrySlow.
 const (
-	slowly     = time.Second
-	slowAtOnce = 4
-	retrySlow  = time.Second
+	slowly       = time.Second
+	slowAtOnce   = 4
+	othersAtOnce = 3
+	retrySlow    = time.Second
 )
 
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
@@ -223,10 +224,16 @@ const passWithin, firstWithin = time.Minute, 10 * time.Second
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
-	if _, slow := r.slow.Load(service); slow {
+	namespace := types.NamespacedName{Namespace: service.Namespace}
+	_, slow := r.slow.Load(service)
+	if _, hangs := r.slow.Load(namespace); slow || hangs {
+		turns := r.otherTurns
+		if slow {
+			turns = r.slowTurns
+		}
 		select {
-		case r.slowTurns <- struct{}{}:
-			defer func() { <-r.slowTurns }()
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
 		default:
 			r.queue.AddAfter(service, wait.Jitter(retrySlow/2, 2)) // not all at once
 			return 0
@@ -268,8 +275,12 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		return 0 // the work ends
 	}
 	r.heartbeat.Reconciled(service, outcome.Unpublished)
-	if r.slow.Delete(service); err != nil && took >= slowly {
+	if err != nil && took >= slowly {
 		r.slow.Store(service, nil)
+		r.slow.Store(namespace, nil)
+	} else if slow {
+		r.slow.Delete(service)
+		r.slow.Delete(namespace)
 	}
 	switch {
 	case apply.Stale(err):
