@@ -231,14 +231,15 @@ func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestMembersOfAPass: they are in an order, so that no message that lists them changes without a cause.
+// TestMembersOfAPass: they are in an order, so that no message that lists them changes without a cause. Their endpoints cannot have
+// the address of a Service of this cluster.
 func TestMembersOfAPass(t *testing.T) {
 	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
 	accepting := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{scope.AcceptLabel: "true"}}}
 	err := r.Local.Namespaces.Indexer().Add(accepting)
-	for _, cluster := range []string{"e", "d", "c", "b", "a"} {
+	for cluster, address := range map[string]string{"e": "10.65.0.10", "d": "10.65.0.10", "c": "10.65.0.10", "b": "10.96.0.32", "a": "10.96.0.31"} {
 		copied := merge.Merge(merge.Observed{Cluster: "east", Service: web, Place: r.here().Of},
-			[]merge.Contribution{{View: exporttest.View(cluster, 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
+			[]merge.Contribution{{View: exporttest.View(cluster, 1, "80/TCP", address)}}).EndpointSlices[0]
 		err = errors.Join(err, r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Secrets.Indexer().Add(
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{member.ClusterLabel: cluster}}}))
 	}
@@ -248,9 +249,9 @@ func TestMembersOfAPass(t *testing.T) {
 	r.Members.Join(t.Context(), nil)
 	order := ""
 	for _, contribution := range r.Look(web).Contributions {
-		order += contribution.View.Cluster
+		order += fmt.Sprint(contribution.View.Cluster, len(contribution.View.Slices[0].Endpoints))
 	}
-	if order != "abcde" {
+	if order != "a0b1c1d1e1" {
 		t.Errorf("the members are %s", order)
 	}
 }
