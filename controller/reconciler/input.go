@@ -98,7 +98,9 @@ func (r *Reconciler) gather(
 		exporter.HostPorts = ports
 		if before, known := r.memories.Load(service); known {
 			exporter.Before = before.(export.Memory)
-		} else if !slices.ContainsFunc(export.SlicesOf(r.Cluster, of.EndpointSlices), exposesEndpoints) {
+		} else if !slices.ContainsFunc(export.SlicesOf(r.Cluster, of.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
+			return export.IsExposed(slice) && len(slice.Endpoints) > 0
+		}) {
 			exporter.Before.ReadySince = map[string]time.Time{} // no earlier leader published nodes
 		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
@@ -258,10 +260,6 @@ func (r *Reconciler) observe(service types.NamespacedName) merge.Observed {
 			serviceImport.Spec.IPs, merge.Adopted(serviceImport))
 	}
 	return observed
-}
-
-func exposesEndpoints(slice *discoveryv1.EndpointSlice) bool {
-	return export.IsExposed(slice) && len(slice.Endpoints) > 0
 }
 
 // keepsImport reports whether an export without its Service may have an import to keep: in the local cluster or, if the

@@ -210,12 +210,11 @@ const large = 256 << 10
 const retryLarge = 50 * time.Millisecond
 
 // While writes of a namespace hang, slowAtOnce services that failed slowly and othersAtOnce other ones of the namespace are
-// reconciled at once, so that one of eight workers is left for other namespaces. Services without a turn wait for retrySlow.
+// reconciled at once, so that one of eight workers is left for other namespaces. Services without a turn are due again after about slowly.
 const (
 	slowly       = time.Second
 	slowAtOnce   = 4
 	othersAtOnce = 3
-	retrySlow    = time.Second
 )
 
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
@@ -235,7 +234,7 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		case turns <- struct{}{}:
 			defer func() { <-turns }()
 		default:
-			r.queue.AddAfter(service, wait.Jitter(retrySlow/2, 2)) // not all at once
+			r.queue.AddAfter(service, wait.Jitter(slowly/2, 2)) // not all at once
 			return 0
 		}
 	}
