@@ -209,12 +209,13 @@ const large = 256 << 10
 // retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
-// While writes of a namespace hang, slowAtOnce services that failed slowly and othersAtOnce other ones of the namespace are
-// reconciled at once, so that one of eight workers is left for other namespaces. Services without a turn are due again after about slowly.
+// While writes of a namespace hang, slowAtOnce services that failed slowly and othersAtOnce other ones of the namespace, for
+// which the first heartbeat may wait, are reconciled at once. One of eight workers is left for other namespaces. Services
+// without a turn are due again after about slowly.
 const (
 	slowly       = time.Second
-	slowAtOnce   = 4
-	othersAtOnce = 3
+	slowAtOnce   = 3
+	othersAtOnce = 4
 )
 
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
