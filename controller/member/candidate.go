@@ -75,9 +75,9 @@ func (c *Candidate) key() string {
 	return c.Source + " " + c.String()
 }
 
-// candidates returns all candidates by precedence: by trust, then current members (members has their ids by key), then by age. So
-// an object takes over the id of a member only if it is trusted more.
-func candidates(config Config, of []*Candidate, members map[string]string) []*Candidate {
+// candidates returns all candidates by precedence: by trust, then those that were members before, then by age. So an object takes
+// over the id of a member only if it is trusted more.
+func candidates(config Config, of []*Candidate, before map[string]*Candidate) []*Candidate {
 	var all []*Candidate
 	for _, static := range config.Static {
 		all = append(all, &Candidate{Cluster: static.Cluster, Kind: kindFlag, Name: static.Kubeconfig})
@@ -87,7 +87,7 @@ func candidates(config Config, of []*Candidate, members map[string]string) []*Ca
 	}
 	all = append(all, of...)
 	later := func(c *Candidate) int {
-		if members[c.key()] == c.Cluster {
+		if was := before[c.Cluster]; was != nil && was.key() == c.key() {
 			return 0
 		}
 		return 1

@@ -147,7 +147,7 @@ func (s *Members) Refresh() {
 }
 
 // Join adds the members whose credentials exist now; they are read until the context ends. before are the last members of the
-// previous leader, except those of flags, without credentials.
+// previous leader, without credentials.
 func (s *Members) Join(ctx context.Context, before []*Candidate) {
 	s.sources = newSources(s.config.Sources, before)
 	s.readSources(ctx)
@@ -182,19 +182,18 @@ func (s *Members) Run(ctx context.Context) {
 
 // refresh reads the flags and the Secrets. left are the members of the previous leader.
 func (s *Members) refresh(ctx context.Context, left []*Candidate) {
-	members := *s.members.Load()
-	for _, member := range members {
-		left = append(left, member.Candidate())
-	}
-	keys := map[string]string{}
+	members, before := *s.members.Load(), map[string]*Candidate{}
 	for _, candidate := range left {
-		keys[candidate.key()] = candidate.Cluster
+		before[candidate.Cluster] = candidate
+	}
+	for cluster, member := range members {
+		before[cluster] = member.Candidate()
 	}
 	var proposed []*Candidate
 	for _, r := range s.sources {
 		proposed = append(proposed, r.known...)
 	}
-	sources, problems := gather(s.config, proposed, keys, members)
+	sources, problems := gather(s.config, proposed, before, members)
 	s.report(problems)
 	s.change(ctx, sources)
 }

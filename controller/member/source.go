@@ -123,12 +123,12 @@ func (s *Members) Refused() []Problem {
 }
 
 // gather returns the sources of all members, by cluster, and the problems of candidates. A credential with invalid content
-// still makes its cluster a member; a credential with an invalid id does not. keys are the ids of the current members by key,
-// connected the current members by cluster.
-func gather(config Config, of []*Candidate, keys map[string]string, connected map[string]*Member) (map[string]*source, []Problem) {
+// still makes its cluster a member; a credential with an invalid id does not. before are the candidates of the last members and
+// connected the current members, both by cluster.
+func gather(config Config, of []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
-	for _, candidate := range candidates(config, of, keys) {
+	for _, candidate := range candidates(config, of, before) {
 		if candidate.Source != "" && candidate.Cluster == config.Cluster {
 			continue // an inventory lists the local cluster, too
 		}
@@ -137,7 +137,7 @@ func gather(config Config, of []*Candidate, keys map[string]string, connected ma
 			problems = append(problems, problem)
 			continue
 		}
-		if sources[candidate.Cluster], problem.Err = parse(candidate, connected[candidate.Cluster]); problem.Err != nil {
+		if sources[candidate.Cluster], problem.Err = parse(candidate, before[candidate.Cluster], connected[candidate.Cluster]); problem.Err != nil {
 			problems = append(problems, problem)
 		}
 	}
@@ -146,7 +146,7 @@ func gather(config Config, of []*Candidate, keys map[string]string, connected ma
 
 // parse returns the source for a candidate, and its first problem. While an annotation is invalid or a file cannot be read, the
 // member keeps its settings, if it has any, so that a renewed token is used nevertheless.
-func parse(candidate *Candidate, member *Member) (s *source, err error) {
+func parse(candidate, before *Candidate, member *Member) (s *source, err error) {
 	s = &source{candidate: candidate}
 	switch {
 	case candidate.Err != nil:
@@ -158,12 +158,8 @@ func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	}
 	if candidate.Kind == kindFlag {
 		with := *candidate
-		with.Annotations = s.credential.Annotations
-		switch unknown := err != nil && with.Annotations == nil; {
-		case unknown && member != nil:
-			with.Annotations = member.Annotations() // an unreadable file keeps the previous annotations
-		case unknown:
-			with.Annotations = map[string]string{scope.AcceptAnnotation: scope.Everything} // its copies were accepted before
+		if with.Annotations = s.credential.Annotations; err != nil && with.Annotations == nil && before != nil {
+			with.Annotations = before.Annotations // an unreadable file keeps the previous annotations
 		}
 		s.candidate = &with
 	}

@@ -59,12 +59,17 @@ func TestGather(t *testing.T) {
 			object.Kind, object.Source = "Thing", inventory
 			objects = append(objects, object)
 		}
-		west, north, _ := strings.Cut(test.was, ";")
+		before := map[string]*Candidate{}
+		for i, key := range strings.Split(test.was, ";") {
+			if parts := strings.Split(key, " "); len(parts) == 3 {
+				before[[]string{"west", "north"}[i]] = &Candidate{Source: parts[0], Kind: parts[1], Name: parts[2]}
+			}
+		}
 		for range 2 {
 			slices.Reverse(secrets)
 			slices.Reverse(objects)
 			sources, problems := gather(having(secrets...).of(Config{Cluster: "east", Static: static}), objects,
-				map[string]string{west: "west", north: "north"}, nil)
+				before, nil)
 			members := slices.Sorted(maps.Keys(sources))
 			for i, cluster := range members {
 				if sources[cluster].unread {
@@ -100,8 +105,8 @@ func annotated(kubeconfig, annotations string) string {
 		"}], ", 1)
 }
 
-// TestAnnotationsOfAFile: annotations in a flag's file restrict the member as on a Secret, even while the file is broken. Those of other
-// kubeconfigs are ignored.
+// TestAnnotationsOfAFile: annotations in a flag's file restrict the member as on a Secret, even while the file is broken, and after a
+// restart. Those of other kubeconfigs are ignored.
 func TestAnnotationsOfAFile(t *testing.T) {
 	with := func(annotations string) string { return annotated(kubeconfig(aToken, aServer), annotations) }
 	confined := with(`{clusterset-dns.github.io/cidrs: 10.3.0.0/16, clusterset-dns.github.io/rank: "5"}`)
@@ -128,21 +133,21 @@ func TestAnnotationsOfAFile(t *testing.T) {
 		},
 		"no file": {&Candidate{Cluster: "west", Kind: kindFlag, Name: "missing"}, 0, 0, "no such file"},
 	} {
-		is, err := parse(test.candidate, nil)
-		if accepts := is.accept != nil; accepts != (name == "no file" || name == "no texts") {
-			t.Errorf("%s: copies of the member are accepted by its own patterns: %t", name, accepts)
-		}
+		is, err := parse(test.candidate, nil, nil)
 		if len(is.cidrs) != test.cidrs || is.rank != test.rank || (err == nil) != (test.err == "") ||
 			err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: prefixes %v, rank %d, %v", name, is.cidrs, is.rank, err)
 		}
 	}
-	is, _ := parse(file(confined), nil)
+	is, _ := parse(file(confined), nil, nil)
 	known := &Member{}
 	known.source.Store(is)
 	for _, text := range []string{"{", with("{clusterset-dns.github.io/rank: 5}")} { // the member keeps its restrictions
-		if is, err := parse(file(text), known); err == nil || !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
-			t.Errorf("%s after annotations: %+v, %v", text, is, err)
+		for when, known := range map[string]*Member{"": known, " after a restart": nil} {
+			is, err := parse(file(text), is.candidate, known)
+			if err == nil || !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
+				t.Errorf("%s after annotations%s: %+v, %v", text, when, is, err)
+			}
 		}
 	}
 }

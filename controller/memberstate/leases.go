@@ -52,8 +52,8 @@ var errForeignLease = errors.New("delete it if nobody needs it: it lacks the lab
 	export.Manager + ", so another writer made it")
 
 // Recall lists the Leases, so that each member begins in the state that the previous leader recorded, and makes Run write them.
-// It returns the members of the previous leader, except those of flags, without credentials. It retries until the API server
-// answers or the context ends. Call it before there are members.
+// It returns the members of the previous leader, without credentials. It retries until the API server answers or the context
+// ends. Call it before there are members.
 func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGetter, namespace string,
 ) (before []*member.Candidate, err error) {
 	t.client, t.namespace = client, namespace
@@ -67,9 +67,7 @@ func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGe
 	t.left = map[string]memory{}
 	for cluster, lease := range t.shown {
 		t.left[cluster] = lease.Annotations
-		if candidate := candidateOf(cluster, lease.Annotations); candidate != nil {
-			before = append(before, candidate)
-		}
+		before = append(before, candidateOf(cluster, lease.Annotations))
 	}
 	return before, err
 }

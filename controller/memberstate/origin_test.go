@@ -10,16 +10,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// TestOrigin: the next leader knows the member of a source by its Lease.
+// TestOrigin: the next leader knows the member of a source, and the annotations of any member, by its Lease.
 func TestOrigin(t *testing.T) {
 	is := &member.Candidate{
 		Cluster: "west", Source: "clusterprofile:x", Kind: "ClusterProfile", Name: "x/west",
 		Annotations: map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"},
 	}
 	left := memory{}
-	noteOrigin(left, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x"})
-	if candidateOf("west", left) != nil {
-		t.Error("a member of a flag has an origin")
+	noteOrigin(left, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x", Annotations: is.Annotations})
+	if got := candidateOf("west", left); left[OriginAnnotation] != "" || got.Cluster != "west" || got.Kind != "" || len(got.Annotations) != 2 {
+		t.Errorf("the member of a flag is %+v, from %v", got, left)
 	}
 	held := &member.Candidate{Cluster: "west", Kind: "Secret", Name: "clusterset-dns/member-west", Object: &corev1.Secret{}}
 	noteOrigin(left, held)
