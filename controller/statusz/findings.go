@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -34,8 +35,8 @@ import (
 const (
 	// maxExamined bounds the number of services with refused parts that one answer examines.
 	maxExamined = 100
-	// maxRanges bounds the ranges in a command, because a text has at most 1 KiB.
-	maxRanges = 10
+	// maxList bounds the value of an annotation in a command, in bytes, because a text has at most 1 KiB.
+	maxList = 400
 )
 
 // values are placeholders for the values of the annotations of members, in commands.
@@ -101,7 +102,7 @@ func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), 
 // refused adds the problem of a credential.
 func (l *Leader) refused(found *state.Findings, problem member.Problem) {
 	candidate := problem.Candidate
-	remove := l.change(candidate, "delete", "")
+	remove := l.identify(candidate, "delete", "")
 	fix := l.join(candidate, candidate.Cluster, "")
 	var wrong *member.AnnotationError
 	switch m := l.Members.Get(candidate.Cluster); {
@@ -111,10 +112,10 @@ func (l *Leader) refused(found *state.Findings, problem member.Problem) {
 		found.Warn("credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
 		return
 	case m == nil:
-		fix = l.change(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
+		fix = l.identify(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
 			member.ClusterLabel))
 	case errors.As(problem.Err, &wrong):
-		fix = l.annotate(m, wrong.Key, values[wrong.Key])
+		fix = l.annotate(candidate, wrong.Key, values[wrong.Key])
 	}
 	found.Fail("credential-usable", fix, "The controller rejects %s: %v.", candidate, problem.Err)
 }
@@ -136,13 +137,16 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 	if problem := m.Problem(); problem != nil {
 		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
 			"credential is wrong: " + quoted(l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>"))
-		if apierrors.IsUnauthorized(problem) {
+		switch {
+		case apierrors.IsUnauthorized(problem):
 			fix = l.join(m.Candidate(), id, "")
+		case apierrors.IsForbidden(problem):
+			fix = "In " + id + ", give the user of the credential the rights of clusterset-member in deploy/rbac.yaml."
 		}
 		found.Fail("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
-	if len(m.CIDRs()) == 0 && m.Candidate().Object != nil { // members from a flag have no annotations
-		found.Warn("member-confined", l.annotate(m, member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
+	if len(m.CIDRs()) == 0 {
+		found.Warn("member-confined", l.annotate(m.Candidate(), member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.Exceeded(); why != nil {
@@ -157,7 +161,7 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 	}
 	if len(known.ProbedTargets) > 0 && known.Path == liveness.Unknown && known.Verdict.State == liveness.Fresh {
 		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
-			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
+			"No probe target of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
 				"between the controllers.", id, l.Cluster)
 	}
 }
@@ -172,21 +176,18 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, known membersta
 	case verdict.Reason == liveness.ClusterIDMismatch:
 		is, fix := known.Heartbeat.Cluster, l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>")
 		if is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
-			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
+			fix = l.identify(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
 		found.Fail("member-identity", fix,
 			"%s connects to the cluster %s, not to %s. The previous exports of %[3]s stay.", m.Candidate(), is, id)
 	case reason == memberstate.EventMemberQuarantined:
-		fix := l.join(m.Candidate(), id, "")
-		if verdict.Reason == liveness.OtherClusterSet {
-			fix = "Correct the ClusterProperty clusterset.k8s.io in one of the two clusters."
-		}
+		fix := "Correct the ClusterProperty clusterset.k8s.io in one of the two clusters."
 		if verdict.Token != "" {
 			fix = "Verify the exports of the member: `kubectl --context " + contextOf(id) + " get serviceexports -A`. If they are " +
-				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
+				"correct, confirm them: " + quoted(l.annotate(m.Candidate(), memberstate.AnnotationConfirm, verdict.Token))
 		}
 		found.Fail("member-quarantined", fix, "%s.", message)
-	case known.Path == liveness.Unreachable:
+	case known.Path == liveness.Unreachable && verdict.Reason != liveness.NoHeartbeat: // else the whole cluster may be down
 		found.Fail("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
 			"Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
 	case reason == "":
@@ -201,12 +202,19 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, known membersta
 			"`kubectl clusterset check --contexts %s`.", l.Cluster, id, both), "%s; %s.", message, ago)
 	}
 	if known.Drained {
-		in := contextOf(id)
-		if m.Annotations()[memberstate.AnnotationDrain] == "true" {
-			in = contextOf(l.Cluster)
+		var in []string
+		if known.Heartbeat.Drained {
+			in = append(in, contextOf(id))
 		}
-		found.Warn("drained", "kubectl clusterset undrain "+id+" --contexts "+in,
-			"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
+		annotated := m.Annotations()[memberstate.AnnotationDrain] == "true"
+		if annotated {
+			in = append(in, contextOf(l.Cluster))
+		}
+		fix := "kubectl clusterset undrain " + id + " --contexts " + strings.Join(in, ",")
+		if annotated && !isSecret(m.Candidate()) {
+			fix = l.annotate(m.Candidate(), memberstate.AnnotationDrain, "false")
+		}
+		found.Warn("drained", fix, "%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
 	}
 }
 
@@ -247,11 +255,11 @@ func (l *Leader) ofServices(found *state.Findings) {
 	}
 	lacking, counted := map[string]int{}, map[types.NamespacedName]bool{}
 	for _, m := range l.Members.List() {
-		if l.Tracker.Verdict(m.Cluster()).State != liveness.Fresh {
+		if l.Tracker.Of(m.Cluster()).Verdict.State != liveness.Fresh {
 			continue // its exports may have been withdrawn
 		}
 		for _, service := range m.Services() {
-			if !counted[service] {
+			if !counted[service] && len(validation.IsDNS1123Label(service.Namespace)) == 0 { // administrators copy a command with it
 				lacking[service.Namespace]++
 			}
 			counted[service] = true

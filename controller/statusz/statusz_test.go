@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -134,48 +136,114 @@ func TestWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestFixesOfMembersThatAreNoSecrets: the fix must not change the Secret with the token of a ClusterProfile.
-func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
-	for want, candidate := range map[string]*member.Candidate{
-		"kubectl --context <context of east> -n mcs delete secret member-west | `kubectl clusterset join <context of east> <context of west> --server a`.": {
-			Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
-		},
-		"kubectl --context <context of east> -n fleet delete clusterprofile west | Correct the credential of ClusterProfile fleet/west.": {
-			Kind: "ClusterProfile", Name: "fleet/west", Source: "clusterprofile:fleet", Object: &corev1.Secret{},
-		},
-		"Correct file /clusters/west, which is no object: it takes no annotation or label. | Correct the credential of file /clusters/west.": {
-			Kind: "file", Name: "/clusters/west",
-		},
-	} {
-		if got := leader.change(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 type noHandler struct{}
 
 func (noHandler) ServiceChanged(types.NamespacedName) {}
 func (noHandler) MemberChanged(string)                {}
 
-// TestACredentialThatIsNotUsed: a ClusterProfile with the name of the Secret that makes its cluster a member is another credential.
-func TestACredentialThatIsNotUsed(t *testing.T) {
-	own := local.New(fake.NewClientset(), &informer.FreshnessGate{}, "mcs", "")
-	if err := own.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "mcs", Name: "west", Labels: map[string]string{member.ClusterLabel: "west"},
-	}}); err != nil {
-		t.Fatal(err)
+// leaderOf is the leader of east with a member that is not read: west, by a flag or by a Secret. Without annotations, it has none.
+func leaderOf(t *testing.T, flag bool, annotations map[string]string) *Leader {
+	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
+	gate, now := &informer.FreshnessGate{}, clock.RealClock{}
+	own := local.New(fake.NewClientset(), gate, "mcs", "")
+	var static []member.Static
+	if flag {
+		static = []member.Static{{Cluster: "west", Kubeconfig: "/clusters/west"}}
+	} else if annotations != nil {
+		_ = own.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "mcs", Name: "west", Labels: map[string]string{member.ClusterLabel: "west"}, Annotations: annotations,
+		}})
 	}
-	tracker := memberstate.NewTracker(liveness.Limits{}, clock.RealClock{}, own.ServicesFrom,
+	tracker := memberstate.NewTracker(liveness.Limits{StaleAfter: time.Minute}, now, own.ServicesFrom,
 		&memberstate.Reporter{Recorder: &record.FakeRecorder{}})
 	tracker.Handle(func(string) {})
 	members := member.New(member.Config{
-		Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
+		Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: now, Static: static,
+		Limits: limits.Default, Memory: 1 << 30,
 	})
 	members.Handle(noHandler{})
-	members.Join(t.Context(), nil)
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east", Members: members}}}
+	members.Join(t.Context(), []*member.Candidate{{Cluster: "west", Annotations: annotations}})
+	return &Leader{Reconciler: reconciler.New(reconciler.Config{
+		Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now, Members: members,
+		API: local.NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
+	})}
+}
+
+// TestFixesOfMembersThatAreNoSecrets: a fix deletes and relabels no object of another system, and names the file that has the
+// annotations of a flag's member. It is no command if it would be cut.
+func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
+	for want, candidate := range map[string]*member.Candidate{
+		"kubectl --context <context of east> -n mcs delete secret member-west | `kubectl clusterset join <context of east> <context of west> --server a`. | kubectl --context <context of east> -n mcs annotate secret member-west 'key=a,b' --overwrite": {
+			Cluster: "west", Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
+		},
+		"Correct ClusterProfile fleet/west, or the flag that makes it the member west: clusterprofile:fleet. | Correct the credential of ClusterProfile fleet/west. | kubectl --context <context of east> -n fleet annotate clusterprofile west 'key=a,b' --overwrite": {
+			Cluster: "west", Kind: "ClusterProfile", Name: "fleet/west", Source: "clusterprofile:fleet", Object: &corev1.Secret{},
+		},
+		`Correct file /clusters/west, or the flag that makes it the member west: --member. | Correct the credential of file /clusters/west. | Set key to "a,b" in the extension clusterset-dns.github.io/annotations of file /clusters/west.`: {
+			Cluster: "west", Kind: "file", Name: "/clusters/west",
+		},
+	} {
+		if got := leader.identify(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")) + " | " +
+			leader.extend(candidate, "key", "a", "b"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := leader.extend(candidate, "key", strings.Repeat("a,", 1000), "b"); got != "Add b to the annotation key of "+candidate.String()+"." {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+// TestFindingsOfAMember: the fix of a dead cluster needs no API server of it, and what drains a member is corrected where it is.
+func TestFindingsOfAMember(t *testing.T) {
+	none, drained := map[string]string{}, map[string]string{member.DrainAnnotation: "true"}
+	for name, test := range map[string]struct {
+		flag        bool
+		annotations map[string]string
+		heartbeat   bool // asks to be drained
+		verdict     liveness.Verdict
+		want        string // name and fix
+	}{
+		"dead":                       {annotations: none, verdict: liveness.Verdict{State: liveness.Stale, Reason: liveness.NoHeartbeat}, want: "member-fresh: Make sure that east reaches the API server and the controller of west: `kubectl clusterset check --contexts <context of east>,<context of west>`."},
+		"cut":                        {annotations: none, verdict: liveness.Verdict{State: liveness.Stale, Reason: liveness.PodsUnreachable}, want: "pods-reached: kubectl clusterset test connectivity --contexts <context of east>,<context of west>"},
+		"drained by itself":          {annotations: none, heartbeat: true, want: "drained: kubectl clusterset undrain west --contexts <context of west>"},
+		"drained here":               {annotations: drained, want: "drained: kubectl clusterset undrain west --contexts <context of east>"},
+		"drained here and by itself": {annotations: drained, heartbeat: true, want: "drained: kubectl clusterset undrain west --contexts <context of west>,<context of east>"},
+		"drained by a file":          {flag: true, annotations: drained, want: `drained: Set clusterset-dns.github.io/drain to "false" in the extension clusterset-dns.github.io/annotations of /clusters/west.`},
+	} {
+		leader, found := leaderOf(t, test.flag, test.annotations), state.Findings{}
+		known := memberstate.Member{Verdict: test.verdict}
+		known.Verdict.Cluster, known.Heartbeat.Drained = "west", test.heartbeat
+		known.Drained = test.heartbeat || len(test.annotations) > 0
+		if known.Verdict.State == liveness.Stale {
+			known.Path = liveness.Unreachable
+		}
+		if leader.judged(&found, leader.Members.Get("west"), known); len(found) != 1 || found[0].Name+": "+found[0].Fix != test.want {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
+
+// TestNamespacesInFixes: administrators copy commands, so no namespace that a member made up is in one.
+func TestNamespacesInFixes(t *testing.T) {
+	leader := leaderOf(t, false, map[string]string{})
+	for _, namespace := range []string{"x;id", "shop"} {
+		leader.Members.Get("west").Put(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web", Labels: map[string]string{v1beta1.LabelServiceName: "web"},
+		}})
+	}
+	leader.API.Exports = informer.Of[*v1beta1.ServiceExport]{Informer: leader.Local.Nodes.Informer} // which are empty
+	leader.API.Imports = informer.Of[*v1beta1.ServiceImport]{Informer: leader.Local.Nodes.Informer}
+	var found state.Findings
+	leader.ofServices(&found)
+	if len(found) != 1 || found[0].Fix != "kubectl --context <context of east> create namespace shop" {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// TestACredentialThatIsNotUsed: a ClusterProfile with the name of the Secret that makes its cluster a member is another credential.
+func TestACredentialThatIsNotUsed(t *testing.T) {
+	leader := leaderOf(t, false, map[string]string{})
 	for kind, want := range map[string]string{"Secret": "credential-usable", "ClusterProfile": "credential-single"} {
 		var found state.Findings
 		leader.refused(&found, member.Problem{
@@ -205,20 +273,11 @@ func TestFindingOfFailingServices(t *testing.T) {
 // TestFindingsOfMissingRights: the right to list Nodes is optional, and no other check reports that it is missing. No
 // other check reports a stopped heartbeat either.
 func TestFindingsOfMissingRights(t *testing.T) {
-	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
-	gate, now, late := &informer.FreshnessGate{}, clock.RealClock{}, ""
-	own := local.New(fake.NewClientset(), gate, "mcs", "")
-	tracker := memberstate.NewTracker(liveness.Limits{}, now, nil, &memberstate.Reporter{})
-	leader := &Leader{
-		Reconciler: reconciler.New(reconciler.Config{
-			Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now,
-			Members: member.New(member.Config{Cluster: "east", Local: own, Tracker: tracker, Clock: now}),
-			API:     local.NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
-		}),
-		Heartbeat: heartbeat.New(heartbeat.Config{
-			Clock: now, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return late },
-		}, nil),
-	}
+	leader, late := leaderOf(t, false, nil), ""
+	own := leader.Local
+	leader.Heartbeat = heartbeat.New(heartbeat.Config{
+		Clock: clock.RealClock{}, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return late },
+	}, nil)
 	found := func(want string) {
 		t.Helper()
 		leader.Heartbeat.Doubt(t.Context())

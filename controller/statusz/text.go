@@ -3,6 +3,7 @@
 package statusz
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -99,10 +100,15 @@ func contextOf(cluster string) string { return "<context of " + cluster + ">" }
 // join returns the command that gives the local cluster a new credential for another, or an instruction if the credential
 // is not a Secret: the Secret that join creates would take precedence.
 func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
-	if candidate.Source != "" || candidate.Object == nil {
+	if !isSecret(candidate) {
 		return "Correct the credential of " + candidate.String() + "."
 	}
 	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id) + flags
+}
+
+// isSecret reports whether a candidate is a Secret with member.ClusterLabel, which kubectl clusterset changes.
+func isSecret(candidate *member.Candidate) bool {
+	return candidate.Source == "" && candidate.Object != nil
 }
 
 // quoted puts a command into backquotes, and returns an instruction unchanged.
@@ -113,17 +119,26 @@ func quoted(fix string) string {
 	return fix
 }
 
-// annotate returns the command that annotates the object that makes a cluster a member.
-func (l *Leader) annotate(m *member.Member, key, value string) string {
-	return l.change(m.Candidate(), "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
+// annotate returns the command that annotates the object that makes a cluster a member, or an instruction for a file.
+func (l *Leader) annotate(candidate *member.Candidate, key, value string) string {
+	if candidate.Source == "" && candidate.Object == nil {
+		return fmt.Sprintf("Set %s to %q in the extension %s of %s.", key, value, member.AnnotationsExtension, candidate)
+	}
+	return l.command(candidate, "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
 }
 
-// change returns a command on the object that makes a cluster a member, or an instruction if there is no object.
-func (l *Leader) change(candidate *member.Candidate, verb, flags string) string {
-	namespace, name, _ := strings.Cut(candidate.Name, "/")
-	if candidate.Object == nil {
-		return "Correct " + candidate.String() + ", which is no object: it takes no annotation or label."
+// identify returns a command that corrects or deletes the Secret that makes a cluster a member, or an instruction: an object of
+// a source belongs to another system, and need not have the id in a label.
+func (l *Leader) identify(candidate *member.Candidate, verb, flags string) string {
+	if !isSecret(candidate) {
+		return fmt.Sprintf("Correct %s, or the flag that makes it the member %s: %s.", candidate, candidate.Cluster,
+			cmp.Or(candidate.Source, "--member"))
 	}
+	return l.command(candidate, verb, flags)
+}
+
+func (l *Leader) command(candidate *member.Candidate, verb, flags string) string {
+	namespace, name, _ := strings.Cut(candidate.Name, "/")
 	return fmt.Sprintf("kubectl --context %s -n %s %s %s %s%s", contextOf(l.Cluster), namespace, verb,
 		strings.ToLower(candidate.Kind), name, flags)
 }
@@ -135,22 +150,27 @@ func withdraw(cluster, service string) string {
 // accept returns the command that accepts a service of a member.
 func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
 	if own := m.Accept(); own != nil {
-		return l.annotate(m, scope.AcceptAnnotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
+		return l.extend(m.Candidate(), scope.AcceptAnnotation, own.String(), service.String())
 	}
 	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, scope.AcceptLabel)
 }
 
-// confine returns the command that lets the local cluster accept addresses of a member in one more range, or an
-// instruction if the command would be too long.
+// confine returns the command that lets the local cluster accept addresses of a member in one more range.
 func (l *Leader) confine(m *member.Member) string {
-	if len(m.CIDRs()) > maxRanges {
-		return "Add the range of that address to the annotation " + member.CIDRsAnnotation + " of " + m.Candidate().String() + "."
-	}
-	ranges := ""
+	var ranges []string
 	for _, prefix := range m.CIDRs() {
-		ranges += prefix.String() + ","
+		ranges = append(ranges, prefix.String())
 	}
-	return l.annotate(m, member.CIDRsAnnotation, ranges+"<range of that address>")
+	return l.extend(m.Candidate(), member.CIDRsAnnotation, strings.Join(ranges, ","), "<range of that address>")
+}
+
+// extend returns the command that adds a word to the list in an annotation of a member, or an instruction if the command would
+// be too long.
+func (l *Leader) extend(candidate *member.Candidate, key, list, word string) string {
+	if len(list) > maxList {
+		return "Add " + word + " to the annotation " + key + " of " + candidate.String() + "."
+	}
+	return l.annotate(candidate, key, strings.TrimPrefix(list+","+word, ","))
 }
 
 // correct returns the fix for a problem of an export. confine is the fix for an address outside the ranges.

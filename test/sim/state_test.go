@@ -109,6 +109,12 @@ func TestState(t *testing.T) {
 			web.Exports[at].Demoted != 1 {
 			t.Errorf("the exports are %+v", web.Exports)
 		}
+		west.API.SetFault("east", forbidden)
+		sim.Wait(time.Minute)
+		if is, _ = look(); is.Findings[0].Name != "member-reachable" || !strings.Contains(is.Findings[0].Fix, "the rights of clusterset-member") {
+			t.Errorf("forbidden: the findings are %+v", is.Findings)
+		}
+		west.API.SetFault("east", nil)
 		west.StopAPI()
 		sim.Wait(time.Minute)
 		is, web = look()
