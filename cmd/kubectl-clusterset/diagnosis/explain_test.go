@@ -69,7 +69,7 @@ func TestExplain(t *testing.T) {
 		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
 		DNS:        []string{"10.161.0.1"}, Problems: []state.Finding{{What: "It has no IP.", Fix: "See `--contexts <context of east>`."}},
 	})
-	clusters := []*cluster.Cluster{{Context: "e", Controller: controller, DNSAddress: address}, {Context: "w", Controller: "127.0.0.1:1"}}
+	clusters := []*cluster.Cluster{{Context: "e", Namespace: cluster.DefaultNamespace, Controller: controller, DNSAddress: address}, {Context: "w", Controller: "127.0.0.1:1"}}
 	all, err := Explain(t.Context(), clusters, types.NamespacedName{Namespace: "shop", Name: "web"}, "clusterset.local.")
 	if len(all) != 1 || err == nil || !strings.HasPrefix(err.Error(), "context w: ") {
 		t.Fatalf("got %v, %v", all, err)

@@ -174,14 +174,14 @@ func (s Status) pending(all []Status) string {
 }
 
 // fill replaces placeholders for contexts in the fixes of each cluster's findings: for its own ID with its context, and for
-// another ID with the context of the only cluster with that ID.
+// another ID with the context of the only cluster with that ID. Commands get the flag --system-namespace if they need it.
 func fill(clusters []*cluster.Cluster, found []state.Findings) {
 	contexts := map[string][]string{}
 	for _, c := range clusters {
 		contexts[c.ID] = append(contexts[c.ID], c.Context)
 	}
 	for i, c := range clusters {
-		pairs := []string{"<context of " + c.ID + ">", c.Context}
+		pairs := []string{"<context of " + c.ID + ">", c.Context, "kubectl clusterset", "kubectl clusterset" + (&Cluster{Cluster: c}).system()}
 		for id, of := range contexts {
 			if id != c.ID && len(of) == 1 {
 				pairs = append(pairs, "<context of "+id+">", of[0])

@@ -22,16 +22,17 @@ func controllerOf(t *testing.T, document any) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// TestContextsInFixes: the context of an id is unknown if two of the others have it.
+// TestContextsInFixes: the context of an id is unknown if two of the others have it. A fix works in the namespace of the controller.
 func TestContextsInFixes(t *testing.T) {
 	var clusters []*cluster.Cluster
 	for context, id := range map[string]string{"e": "east", "e2": "east", "w": "west"} {
-		clusters = append(clusters, &cluster.Cluster{Context: context, Controller: controllerOf(t, state.Cluster{
-			Version: state.Version, Cluster: id, Findings: []state.Finding{{Fix: "<context of east> <context of west> <context of north>"}},
+		clusters = append(clusters, &cluster.Cluster{Context: context, Namespace: "mcs", Controller: controllerOf(t, state.Cluster{
+			Version: state.Version, Cluster: id, Findings: []state.Finding{{Fix: "Run `kubectl clusterset join <context of east> <context of west> <context of north>`."}},
 		})})
 	}
 	for _, status := range Statuses(t.Context(), clusters, "") {
-		want := map[string]string{"e": "e w", "e2": "e2 w", "w": "<context of east> w"}[status.Context] + " <context of north>"
+		want := map[string]string{"e": "e w", "e2": "e2 w", "w": "<context of east> w"}[status.Context]
+		want = "Run `kubectl clusterset --system-namespace mcs join " + want + " <context of north>`."
 		if status.Err != nil || status.Findings[0].Fix != want {
 			t.Errorf("%s: got %+v, want %q", status.Context, status, want)
 		}
