@@ -100,9 +100,9 @@ func (m *Member) readHeartbeat(ctx context.Context) (version, uid string, err er
 	if err != nil {
 		return "", "", err
 	}
-	for i := range list.Items {
-		m.hear(&list.Items[i], true)
-		uid = uidOf(&list.Items[i])
+	if len(list.Items) > 0 { // the request is for one Lease: only a hostile member lists more
+		m.hear(&list.Items[0], true)
+		uid = uidOf(&list.Items[0])
 	}
 	return list.ResourceVersion, uid, nil
 }
@@ -191,7 +191,13 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 			return false, err
 		}
 		began := time.Now()
-		renewed := func(lease *coordinationv1.Lease) { m.hear(lease, false) }
+		renewed := func(lease *coordinationv1.Lease) {
+			m.hear(lease, false)
+			select {
+			case <-ctx.Done():
+			case <-time.After(heartbeatPause):
+			}
+		}
 		ignore := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
 		err = watchFrom(ctx, m, watchedHeartbeat, m.heartbeatRequest, &version, renewed, ignore)
 		return time.Since(began) > lasting, err

@@ -230,6 +230,31 @@ func TestSlicesFollowTheHeartbeat(t *testing.T) {
 	}
 }
 
+// TestManyHeartbeats: a member whose heartbeat changes all the time, or that lists many, is judged about once a second, so that
+// it causes few Events, lines of the log and reconciles.
+func TestManyHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard, renewed := 0, event(t, "MODIFIED", encode(t, &coordinationv1.Lease{}), 0)
+		many := func() (*coordinationv1.LeaseList, error) {
+			return &coordinationv1.LeaseList{Items: make([]coordinationv1.Lease, 1000)}, nil
+		}
+		m := (&surroundings{heard: func(Heartbeat, bool) { heard++ }}).west()
+		stop := connected(t, m, "https://west", answers(t, many, func(request *http.Request, resource string) (io.ReadCloser, error) {
+			body, end := opened(request)
+			if resource == "leases" {
+				go func() { _, _ = io.WriteString(end, strings.Repeat(renewed, 1000)) }()
+			}
+			return body, nil
+		})).reads(t)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if heard > 65 {
+			t.Errorf("%d heartbeats in a minute", heard)
+		}
+		stop()
+	})
+}
+
 // A busy server refuses all requests until a time, with a Retry-After of some seconds.
 type busy struct {
 	http.RoundTripper
