@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -128,8 +129,9 @@ func confidential(config *rest.Config) error {
 	if config.Insecure {
 		return errors.New("insecure-skip-tls-verify is refused, because any server could answer for the member: use certificate-authority-data")
 	}
-	if !strings.HasPrefix(strings.ToLower(config.Host), "https://") {
-		return errors.New("the server does not use TLS, so any server could answer for the member: use a server that begins with https://")
+	if server, err := url.Parse(config.Host); err != nil || server.Scheme != "https" || server.Host == "" {
+		return errors.New("the server is no URL with TLS, without which any server could answer for the member: use a server that " +
+			"begins with https://")
 	}
 	return nil
 }

@@ -40,6 +40,8 @@ func TestParseKubeconfig(t *testing.T) {
 		"no TLS":                {server("http://192.0.2.1"), "use a server that begins with https://"},
 		"no scheme":             {server("192.0.2.1:6443"), "use a server that begins with https://"},
 		"no server":             {server(""), "context"},
+		"no port":               {server("https://s3cr3t@192.0.2.1:64a3"), "use a server that begins with https://"},
+		"no host":               {server("https:192.0.2.1:6443"), "use a server that begins with https://"},
 		"insecure":              {with("insecure-skip-tls-verify: true"), "insecure-skip-tls-verify is refused"},
 		"a CA file":             {with("certificate-authority: /etc/passwd"), "certificate-authority-data"},
 		"a CA that is none":     {with("certificate-authority-data: eA=="), "root certificates"},
