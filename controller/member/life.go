@@ -37,15 +37,16 @@ func (c Credential) Life() Life {
 	return Life{Issued: certificates[0].NotBefore, Expires: certificates[0].NotAfter}
 }
 
-// Ending reports whether the credential has expired or is in the last fifth of its life, but at most its last week: its renewal
-// failed, or nothing renews it. If Issued is unknown, only the last week counts.
+// Ending reports whether the credential has expired or is in the last sixth of its life, but at most its last week: its renewal
+// failed, or nothing renews it. The kubelet renews a token a minute or two into its last fifth. If Issued is unknown, only the
+// last week counts.
 func (l Life) Ending(now time.Time) bool {
 	if l.Expires.IsZero() {
 		return false
 	}
 	left := 7 * 24 * time.Hour
 	if !l.Issued.IsZero() {
-		left = min(left, l.length()/5)
+		left = min(left, l.length()/6)
 	}
 	return l.Expires.Sub(now) < left
 }

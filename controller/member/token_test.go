@@ -52,7 +52,8 @@ func TestParseToken(t *testing.T) {
 	}
 }
 
-// TestEnding: a credential is ending in the last fifth of its life, but at most its last week.
+// TestEnding: a credential is ending in the last sixth of its life, but at most its last week. The kubelet renews a token of an
+// hour after 48 to 50 minutes.
 func TestEnding(t *testing.T) {
 	day := 24 * time.Hour
 	for _, test := range []struct {
@@ -62,8 +63,8 @@ func TestEnding(t *testing.T) {
 	}{
 		{Life{}, 0, false},
 		{Life{Issued: noon}, 0, false},
-		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 47 * time.Minute, false},
-		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 49 * time.Minute, true},
+		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 49 * time.Minute, false},
+		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 51 * time.Minute, true},
 		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 2 * time.Hour, true},
 		{Life{Issued: noon, Expires: noon.Add(365 * day)}, 357 * day, false},
 		{Life{Issued: noon, Expires: noon.Add(365 * day)}, 359 * day, true},
