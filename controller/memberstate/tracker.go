@@ -121,9 +121,6 @@ func (t *Tracker) Of(cluster string) Member {
 	return Member{Verdict: liveness.NoMember(cluster)}
 }
 
-// Verdict returns the verdict on a member.
-func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.Read(cluster, func() {}) }
-
 // Read calls read, which reads slices of a member, and returns the verdict on them: no list becomes visible, and nothing is
 // judged, in between. read must be short and not call the Tracker.
 func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {

@@ -63,6 +63,9 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	return l
 }
 
+// Verdict returns the verdict on a member.
+func (l *lookout) Verdict(cluster string) liveness.Verdict { return l.Of(cluster).Verdict }
+
 // annotate replaces the annotations of a member's Secret, which the members share.
 func (l *lookout) annotate(cluster string, annotations map[string]string) {
 	clear(l.secrets[cluster].Annotations)
