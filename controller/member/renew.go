@@ -33,27 +33,16 @@ func (m *Member) renewToken(ctx context.Context) {
 		return
 	}
 	logger, clock := klog.FromContext(ctx), m.set.config.Clock
-	said := ""
 	// Wait at least minRetry: if the member's clock is behind, even a new token is past half of its life.
-	first := clock.Now().Add(minRetry)
-	if half := has.Issued.Add(has.length() / 2); half.After(first) {
-		first = half
-	}
-	for at := first; ; at = clock.Now().Add(max(has.length()/40, minRetry)) {
+	for wait := has.Issued.Add(has.length() / 2).Sub(clock.Now()); ; wait = has.length() / 40 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-clock.After(at.Sub(clock.Now())):
+		case <-clock.After(max(wait, minRetry)):
 		}
-		err := m.replaceToken(ctx, has, credential.Config.BearerToken)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil: // if another writer reverts the Secret, the next attempt renews the token again
-			said = ""
-		case err.Error() != said:
-			said = err.Error()
-			logger.Error(errors.New(documents.Safe(said)), "Cannot renew the token of the member; before it expires, run kubectl clusterset join",
+		// Even after a success: if another writer reverts the Secret, the next attempt renews the token again.
+		if err := m.replaceToken(ctx, has, credential.Config.BearerToken); err != nil && ctx.Err() == nil {
+			logger.Error(errors.New(documents.Safe(err.Error())), "Cannot renew the token of the member; before it expires, run kubectl clusterset join",
 				"expires", has.Expires)
 		}
 	}
