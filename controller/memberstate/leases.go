@@ -219,17 +219,14 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 
 // memory returns the facts that the next leader needs. The caller holds the lock.
 func (m *Member) memory() memory {
-	is := memory{StateAnnotation: m.Verdict.State.String()}
-	for _, each := range [][2]string{
-		{member.HeartbeatUIDAnnotation, m.KnownUID},
-		{PathAnnotation, string(m.Path)},
-		{DrainsAnnotation, map[bool]string{true: "true"}[m.Heartbeat.Drained]},
-		{scope.PropertiesAnnotation, m.accepted},
-	} {
-		if each[1] != "" {
-			is[each[0]] = each[1]
-		}
+	is := memory{
+		StateAnnotation:               m.Verdict.State.String(),
+		member.HeartbeatUIDAnnotation: m.KnownUID,
+		PathAnnotation:                string(m.Path),
+		DrainsAnnotation:              map[bool]string{true: "true"}[m.Heartbeat.Drained],
+		scope.PropertiesAnnotation:    m.accepted,
 	}
+	maps.DeleteFunc(is, func(_, value string) bool { return value == "" })
 	noteOrigin(is, m.source.Candidate())
 	return is
 }

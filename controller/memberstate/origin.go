@@ -4,6 +4,7 @@ package memberstate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,11 +24,13 @@ func noteOrigin(memory map[string]string, candidate *member.Candidate) {
 	if candidate.Source != "" || candidate.Object != nil { // not of a flag
 		memory[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
 	}
-	for _, key := range remembered {
-		if value, found := candidate.Annotations[key]; found {
-			memory[key] = value
-		}
-	}
+	maps.Copy(memory, rememberedOf(candidate.Annotations))
+}
+
+func rememberedOf(annotations map[string]string) map[string]string {
+	annotations = maps.Clone(annotations)
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return !slices.Contains(remembered, key) })
+	return annotations
 }
 
 // ParseOrigin parses OriginAnnotation: the source, "-" for Secrets, and the kind and name of the object. All are
@@ -45,11 +48,5 @@ func candidateOf(cluster string, left memory) *member.Candidate {
 	if source == secrets {
 		source = ""
 	}
-	candidate := &member.Candidate{Cluster: cluster, Source: source, Kind: kind, Name: name, Annotations: map[string]string{}}
-	for _, key := range remembered {
-		if value, found := left[key]; found {
-			candidate.Annotations[key] = value
-		}
-	}
-	return candidate
+	return &member.Candidate{Cluster: cluster, Source: source, Kind: kind, Name: name, Annotations: rememberedOf(left)}
 }
