@@ -38,7 +38,7 @@ var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.
 const lasting = 5 * time.Second
 
 // heartbeatPause follows each heartbeat in a watch: each may change how the member is judged, and so cause Events and reconciles.
-const heartbeatPause = time.Second
+const heartbeatPause = 200 * time.Millisecond
 
 // sourceInterval is the time between two lists of a source, and sourcePatience bounds a list. After every filesEvery intervals,
 // the files of Static are read, and all credentials parsed.
