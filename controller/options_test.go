@@ -3,9 +3,16 @@
 package controller
 
 import (
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"runtime/debug"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -22,6 +29,26 @@ func TestOptions(t *testing.T) {
 			completed.MemberLimits != want {
 			t.Errorf("got %+v, %v", completed, err)
 		}
+	}
+}
+
+// TestRedirects: a write that is redirected fails. As the answer to a read, it would pass for a success.
+func TestRedirects(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)
+	}))
+	defer server.Close()
+	c, err := newController(Options{Config: &rest.Config{Host: server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	if stored, err := c.client.CoreV1().Services("demo").Update(t.Context(), web, metav1.UpdateOptions{}); err == nil {
+		t.Errorf("stored is %v", stored)
 	}
 }
 

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -47,18 +48,24 @@ func newController(options Options) (*controller, error) {
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	client, err := kubernetes.NewForConfig(config)
+	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	dynamicClient, err := dynamic.NewForConfig(config)
+	// An API server redirects nothing. Behind a redirect, a write would become a read, and its answer look like success.
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("local cluster: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	gate := &informer.FreshnessGate{}
 	c := &controller{
 		own:     local.New(client, gate, options.Namespace, corev1.NodeAddressType(options.NodeAddresses)),
-		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, dynamicClient, gate),
+		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, httpClient, dynamicClient, gate),
 	}
 	for _, text := range slices.Compact(slices.Sorted(slices.Values(options.MembersFrom))) {
 		source, err := clusterprofile.New(text, options.Namespace, client, dynamicClient)

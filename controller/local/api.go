@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +53,7 @@ var (
 // caches are shared and must not be changed.
 type API struct {
 	config *rest.Config
+	writer *http.Client
 	reader dynamic.Interface
 	gate   *informer.FreshnessGate
 	// definitions are the caches of the definitions, in the order of names.
@@ -65,9 +67,10 @@ type API struct {
 	codec   runtime.ParameterCodec
 }
 
-// NewAPI returns an API that is not open yet. It reads with the reader, and writes with another client of the same API server.
-func NewAPI(config *rest.Config, reader dynamic.Interface, gate *informer.FreshnessGate) *API {
-	a := &API{config: config, reader: reader, gate: gate}
+// NewAPI returns an API that is not open yet. It reads with the reader, and writes with the writer and the config of the same
+// API server.
+func NewAPI(config *rest.Config, writer *http.Client, reader dynamic.Interface, gate *informer.FreshnessGate) *API {
+	a := &API{config: config, writer: writer, reader: reader, gate: gate}
 	for _, name := range names {
 		a.definitions = append(a.definitions, informer.New[*unstructured.Unstructured](gate, reader.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name, Example: &unstructured.Unstructured{},
@@ -154,7 +157,7 @@ func (a *API) use(version schema.GroupVersion) (err error) {
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = ""
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	if a.client, err = rest.RESTClientFor(config); err != nil {
+	if a.client, err = rest.RESTClientForConfigAndClient(config, a.writer); err != nil {
 		return fmt.Errorf("client of %s: %w", version, err)
 	}
 	a.version, a.codec = version.Version, runtime.NewParameterCodec(scheme)

@@ -30,7 +30,7 @@ func TestServedVersion(t *testing.T) {
 		{both, both, usable + "\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}", "", "it does not exist; the"},
 		{both, "none", usable, "", "the CustomResourceDefinition serviceimports.multicluster.x-k8s.io: it does not exist"},
 	} {
-		a := NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), &informer.FreshnessGate{})
+		a := NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), &informer.FreshnessGate{})
 		for i, text := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
 			served := []string{test.exports, test.imports}[i]
 			if served == "none" {

@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func newTestReconciler() *Reconciler {
 		Members: member.New(member.Config{
 			Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
 		}),
-		API: local.NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
+		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 		Observe: func(time.Duration, error) {},
 	})
 }
@@ -67,7 +68,7 @@ func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 		}})
 	}
 	r := newTestReconciler()
-	r.API = local.NewAPI(&rest.Config{}, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
+	r.API = local.NewAPI(&rest.Config{}, http.DefaultClient, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
 	r.Applier.API = r.API
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)

@@ -165,7 +165,7 @@ func leaderOf(t *testing.T, flag bool, annotations map[string]string) *Leader {
 	members.Join(t.Context(), []*member.Candidate{{Cluster: "west", Annotations: annotations}})
 	return &Leader{Reconciler: reconciler.New(reconciler.Config{
 		Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now, Members: members,
-		API: local.NewAPI(nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
+		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
 	})}
 }
 
