@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -68,10 +69,9 @@ type Reconciler struct {
 	queue *queue
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
-	// slow has the services whose last reconcile failed after slowly, and their namespaces, whose writes may hang. slowTurns is
-	// full while slowAtOnce of these services are reconciled, otherTurns while othersAtOnce other services of the namespaces are.
-	slow                  sync.Map
-	slowTurns, otherTurns chan struct{}
+	turns      *turns
+	// stale delays services whose cached objects are stale.
+	stale workqueue.TypedRateLimiter[types.NamespacedName]
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// zones are those of the nodes when all services were last enqueued for them. Only onNode uses them.
@@ -94,7 +94,8 @@ type Partial struct {
 // members join.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
-	r.largeTurns, r.slowTurns, r.otherTurns = make(chan struct{}, 1), make(chan struct{}, slowAtOnce), make(chan struct{}, othersAtOnce)
+	r.largeTurns, r.turns = make(chan struct{}, 1), newTurns()
+	r.stale = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](restAtLeast, backoffCap)
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -209,36 +210,18 @@ const large = 256 << 10
 // retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
-// While writes of a namespace hang, slowAtOnce services that failed slowly and othersAtOnce other ones of the namespace, for
-// which the first heartbeat may wait, are reconciled at once. One of eight workers is left for other namespaces. Services
-// without a turn are due again after about slowly.
-const (
-	slowly       = time.Second
-	slowAtOnce   = 3
-	othersAtOnce = 4
-)
-
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
 // heartbeat, which waits for them, have firstWithin. The next reconcile continues the work.
 const passWithin, firstWithin = time.Minute, 10 * time.Second
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
-	namespace := types.NamespacedName{Namespace: service.Namespace}
-	_, slow := r.slow.Load(service)
-	if _, hangs := r.slow.Load(namespace); slow || hangs {
-		turns := r.otherTurns
-		if slow {
-			turns = r.slowTurns
-		}
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		default:
-			r.queue.AddAfter(service, wait.Jitter(slowly/2, 2)) // not all at once
-			return 0
-		}
+	end := r.turns.take(service)
+	if end == nil {
+		r.queue.AddAfter(service, wait.Jitter(slowly/2, 2)) // not all at once
+		return 0
 	}
+	defer end()
 	if r.Encoded(service) >= large {
 		select {
 		case r.largeTurns <- struct{}{}:
@@ -268,24 +251,22 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	if errors.Is(err, errBehind) {
 		return 0
 	}
-	if outcome.Due {
-		r.queue.AddLimited(service)
+	if outcome.Due || outcome.Again { // what is written does not wait for what fails
+		r.queue.AddLimited(service) // so that another writer cannot cause passes without end
 	}
 	if ctx.Err() != nil {
 		return 0 // the work ends
 	}
 	r.heartbeat.Reconciled(service, outcome.Unpublished)
-	if err != nil && took >= slowly {
-		r.slow.Store(service, nil)
-		r.slow.Store(namespace, nil)
-	} else if slow {
-		r.slow.Delete(service)
-		r.slow.Delete(namespace)
+	stale := apply.Stale(err)
+	r.turns.note(service, err != nil && !stale && took >= slowly)
+	if !stale {
+		r.stale.Forget(service)
 	}
 	switch {
-	case apply.Stale(err):
+	case stale:
 		r.Observe(took, nil)
-		r.queue.AddRateLimited(service) // the caches may show the write of the other writer late
+		r.queue.AddAfter(service, r.stale.When(service)) // the caches may show the write of the other writer late
 	case err != nil:
 		r.Observe(took, err)
 		if r.queue.NumRequeues(service) >= apply.FailuresToReport {
@@ -294,15 +275,11 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 			}
 		}
 		r.queue.AddRateLimited(service)
-		if outcome.Again { // what is written does not wait for what fails
-			r.queue.AddLimited(service)
-		}
 	default:
 		r.Observe(took, nil)
 		r.queue.Forget(service)
 		r.failing.Delete(service)
 		if outcome.Again {
-			r.queue.AddLimited(service) // so that another writer cannot cause passes without end
 			return 0
 		}
 	}

@@ -34,9 +34,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_448},
-		{"lines of controller/", lines["controller"], 15_822},
+		{"lines of controller/", lines["controller"], 15_864},
 		{"lines of cmd/", lines["cmd"], 5_155},
-		{"lines of " + units, lines[units], 51_059},
+		{"lines of " + units, lines[units], 51_065},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_526},
 	} {
