@@ -21,8 +21,8 @@ import (
 
 // Indexes of the nodes.
 const (
-	// byZone: by their zone, empty for a node without a zone. One that is not ready is left out: it gets its zone soon, and all
-	// imports that prefer this cluster would change twice.
+	// byZone: by their zone, empty for a node without a zone. A New one is left out: it gets its zone soon, and all imports that
+	// prefer this cluster would change twice.
 	byZone = "zone"
 	// byAddress: by their IP addresses in canonical form.
 	byAddress = "address"
@@ -34,6 +34,8 @@ type Node struct {
 	export.Node
 	// PodCIDRs are the ranges of its pods.
 	PodCIDRs []string
+	// New is set until its cloud provider has initialized it.
+	New bool
 }
 
 // newNodes returns the cache of the nodes. addresses is the type of the addresses by which other networks reach nodes. The
@@ -43,7 +45,7 @@ func newNodes(client typedcorev1.NodeInterface, addresses corev1.NodeAddressType
 		Resource: "Nodes", Example: &corev1.Node{},
 		Indexers: cache.Indexers{
 			byZone: func(object any) ([]string, error) {
-				if node := object.(*Node); node.Zone != "" || node.Ready {
+				if node := object.(*Node); node.Zone != "" || !node.New {
 					return []string{node.Zone}, nil
 				}
 				return nil, nil
@@ -63,6 +65,9 @@ func kept(node *corev1.Node, addresses corev1.NodeAddressType) *Node {
 	kept := &Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
 		Node:       export.Node{Zone: node.Labels[corev1.LabelTopologyZone]}, PodCIDRs: node.Spec.PodCIDRs,
+	}
+	for _, taint := range node.Spec.Taints {
+		kept.New = kept.New || taint.Key == "node.cloudprovider.kubernetes.io/uninitialized"
 	}
 	for _, each := range node.Status.Conditions {
 		kept.Ready = kept.Ready || each.Type == corev1.NodeReady && each.Status == corev1.ConditionTrue
@@ -144,7 +149,7 @@ func (c *Cluster) Zones() placement.Nodes {
 	return placement.Nodes{Zones: zones}
 }
 
-// NodesWithoutZone returns the names of the ready nodes on which hints have no effect.
+// NodesWithoutZone returns the names of the nodes on which hints have no effect.
 func (c *Cluster) NodesWithoutZone() []string {
 	names, _ := c.Nodes.Indexer().IndexKeys(byZone, "") // only an unknown index is an error
 	return names

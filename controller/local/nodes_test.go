@@ -38,15 +38,16 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// TestNodesWithoutZone: a new node gets its zone before it is ready.
+// TestNodesWithoutZone: a new node gets its zone from the cloud provider.
 func TestNodesWithoutZone(t *testing.T) {
 	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
-	for _, is := range []export.Node{{Zone: "a"}, {}, {Ready: true}} {
-		if err := c.Nodes.Indexer().Add(&Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(is)}, Node: is}); err != nil {
+	for name, taint := range map[string]string{"new": "node.cloudprovider.kubernetes.io/uninitialized", "other": corev1.TaintNodeNotReady} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: taint}}}}
+		if err := c.Nodes.Indexer().Add(kept(node, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if without := c.NodesWithoutZone(); len(without) != 1 || without[0] != fmt.Sprint(export.Node{Ready: true}) {
+	if without := c.NodesWithoutZone(); len(without) != 1 || without[0] != "other" {
 		t.Errorf("without a zone are %q", without)
 	}
 }
