@@ -232,7 +232,7 @@ func TestASliceLosesItsService(t *testing.T) {
 		if got := strings.Join(asked, " "); got != want || Stale(late.err()) != (label == "web") {
 			t.Errorf("of service %q: asked %s, %v", label, got, late.err())
 		}
-		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != (label == "foreign") || len(late) > 0 != (label == "web") {
+		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != (label == "foreign") || len(late) > 0 != (label == "web" || label == "foreign") {
 			t.Errorf("of service %q: %d Events, %v", label, got, late)
 		}
 	}

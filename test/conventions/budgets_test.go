@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_448},
-		{"lines of controller/", lines["controller"], 15_869},
+		{"lines of controller/", lines["controller"], 15_870},
 		{"lines of cmd/", lines["cmd"], 5_155},
 		{"lines of " + units, lines[units], 51_065},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
