@@ -72,7 +72,7 @@ func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGe
 	return before, err
 }
 
-// list lists the Leases.
+// list lists the Leases, without what other writers added.
 func (t *Tracker) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -85,10 +85,17 @@ func (t *Tracker) list(ctx context.Context) error {
 		lease := &list.Items[i]
 		cluster, named := strings.CutPrefix(lease.Name, LeasePrefix)
 		if named && lease.Labels[export.LabelManagedBy] == export.Manager {
+			maps.DeleteFunc(lease.Labels, foreign)
+			maps.DeleteFunc(lease.Annotations, foreign)
 			t.shown[cluster] = lease
 		}
 	}
 	return nil
+}
+
+// foreign reports whether a label or annotation of a Lease is of another writer.
+func foreign(key, _ string) bool {
+	return !strings.HasPrefix(key, export.Domain+"/") && key != export.LabelManagedBy
 }
 
 // keepLeases keeps the Leases up to date until the context ends. It deletes the Leases of clusters that are no longer members,
@@ -161,14 +168,7 @@ func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err
 
 // shows reports whether a Lease is as it should be. Labels and annotations of others stay until the next change.
 func shows(is, want *coordinationv1.Lease) bool {
-	ours := func(all map[string]string) map[string]string {
-		all = maps.Clone(all)
-		maps.DeleteFunc(all, func(key, _ string) bool {
-			return !strings.HasPrefix(key, export.Domain+"/") && key != export.LabelManagedBy
-		})
-		return all
-	}
-	return maps.Equal(ours(is.Labels), want.Labels) && maps.Equal(ours(is.Annotations), want.Annotations) &&
+	return maps.Equal(is.Labels, want.Labels) && maps.Equal(is.Annotations, want.Annotations) &&
 		(want.Spec.RenewTime == nil || want.Spec.RenewTime.Equal(is.Spec.RenewTime))
 }
 
