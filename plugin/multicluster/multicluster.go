@@ -49,7 +49,10 @@ type Multicluster struct {
 	options        watch.Options
 
 	server *dnsserver.Config // of the server block; it knows its view only after setup
-	keys   []string          // of the server block, each prefixed with an address on which the block listens
+	// signature is the room in octets for the longest signature of a reply (plugin tsig), if the plugin cache of the block may
+	// send the reply to a signed query later.
+	signature int
+	keys      []string // of the server block, each prefixed with an address on which the block listens
 	// previous is the plugin that a reload replaces. It answers until this plugin has answers.
 	previous atomic.Pointer[Multicluster]
 
@@ -199,9 +202,11 @@ func (m *Multicluster) fill(ctx context.Context, c *record.Client, w dns.Respons
 	if r.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}
+	signature := m.signature
 	if key, signed := tsig.ValidatedKeyName(ctx); signed {
-		c.Size -= sizeSignature + len(key) + 1
+		signature = max(signature, sizeSignature+len(key)+1)
 	}
+	c.Size -= signature
 	if source := m.source.Load(); source != nil && m.config.Cluster != "" {
 		c.Place = source.Topology().Place(ip)
 	}

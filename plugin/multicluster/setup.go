@@ -46,6 +46,11 @@ func setup(c *caddy.Controller) error {
 	}
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(m.server.ListenHosts))
+		if m.server.Handler("cache") != nil {
+			for key := range m.server.TsigSecret {
+				m.signature = max(m.signature, sizeSignature+len(key)+1)
+			}
+		}
 		ctx, stop := context.WithCancel(context.Background())
 		if err := m.start(ctx); err != nil {
 			stop()

@@ -106,6 +106,25 @@ func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 	}
 }
 
+// TestACachedReplyFitsWithASignature: cache sends the reply to an unsigned query to a client that signs its own.
+func TestACachedReplyFitsWithASignature(t *testing.T) {
+	const key, secret = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+	m := newTestPlugin(many(200))
+	m.signature = sizeSignature + len(key) + 1
+	udp, _ := startChain(t, m, "tsig {\n secret "+key+" "+secret+"\n require none\n}\ncache")
+	for _, signed := range []bool{false, true} {
+		r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA)
+		r.SetEdns0(1232, false)
+		if signed {
+			r.SetTsig(key, dns.HmacSHA512, 300, time.Now().Unix())
+		}
+		client := dns.Client{Timeout: patience, TsigSecret: map[string]string{key: secret}}
+		if reply, _, err := client.ExchangeContext(t.Context(), r, udp); err != nil || (reply.IsTsig() != nil) != signed {
+			t.Errorf("signed: %t: %v, %v", signed, err, reply)
+		}
+	}
+}
+
 // proxied is a client with any address.
 type proxied struct {
 	test.ResponseWriter
