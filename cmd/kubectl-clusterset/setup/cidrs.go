@@ -18,7 +18,7 @@ import (
 // maxPods bounds the pods whose addresses Ranges compares.
 const maxPods = 500
 
-// Ranges returns the pod ranges of the nodes of a cluster, and the addresses of the nodes and of NAT before them. The pod
+// Ranges returns the pod ranges of the nodes of a cluster, and the addresses by which other networks reach the nodes. The pod
 // ranges are unknown, which is an error, if nodes have none, or if pods have other addresses, because the CNI assigns them.
 func Ranges(ctx context.Context, c *cluster.Cluster) (pods, nodes []netip.Prefix, err error) {
 	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -27,9 +27,12 @@ func Ranges(ctx context.Context, c *cluster.Cluster) (pods, nodes []netip.Prefix
 	}
 	for i := range list.Items {
 		pods = AddPrefixes(pods, list.Items[i].Spec.PodCIDRs...)
-		texts := strings.Split(list.Items[i].Annotations[cluster.AddressAnnotation], ",")
+		var texts []string
 		for _, each := range list.Items[i].Status.Addresses {
 			texts = append(texts, each.Address)
+		}
+		if text := list.Items[i].Annotations[cluster.AddressAnnotation]; text != "" { // in their place
+			texts = strings.Split(text, ",")
 		}
 		for _, text := range texts {
 			if address, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {

@@ -40,7 +40,7 @@ func TestJoinConfinesMembers(t *testing.T) {
 		},
 		"nodes behind NAT": {
 			nodes: []string{"10.1.0.0/24"}, addresses: []string{"10.0.0.7"}, behind: "203.0.113.7, 2001:db8::7", exposed: true,
-			want: "10.1.0.0/24,203.0.113.0/24,2001:db8::/64,10.0.0.0/24",
+			want: "10.1.0.0/24,203.0.113.0/24,2001:db8::/64",
 		},
 		"nodes of the same network":    {nodes: []string{"10.1.0.0/24"}, addresses: []string{"192.0.2.7"}, want: "10.1.0.0/24"},
 		"a node more":                  {nodes: []string{"10.1.0.0/24", "10.1.1.0/24"}, had: "10.1.0.0/24", want: "10.1.0.0/24,10.1.1.0/24"},
