@@ -151,10 +151,9 @@ func TestWhatValuesDo(t *testing.T) {
 			"              a: b\n      ports:\n        - {port: metrics, protocol: TCP}\n", "",
 		},
 		{"networkPolicy.enabled=true,probes.enabled=false", "        - {port: health, protocol: TCP}\n", "probe"},
-		{policy + ",probes.port=9000", "        - {port: 9000, protocol: TCP}\n", "endPort"},
+		{policy + ",probes.port=9000", "        - {port: 9000, protocol: TCP}\n", ""},
 		// Clusters of other networks are probed at node ports.
-		{policy + ",controller.network=a", "        - {port: 30000, endPort: 32767, protocol: TCP}\n", ""},
-		{policy + ",controller.expose=NodePort", "        - {port: 30000, endPort: 32767, protocol: TCP}\n", ""},
+		{policy, "        - {port: 30000, endPort: 32767, protocol: TCP}\n", ""},
 		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
 		{"coredns.enabled=true,clusterId=east", "  Corefile: |\n    (multicluster-options) {\n        cluster east\n    }\n    clusterset.local:53 {\n", ""},
 		{"coredns.enabled=true,coredns.readGKEImports=true", "  - apiGroups: [net.gke.io]\n", ""},
