@@ -36,7 +36,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_448},
 		{"lines of controller/", lines["controller"], 15_870},
 		{"lines of cmd/", lines["cmd"], 5_157},
-		{"lines of " + units, lines[units], 51_083},
+		{"lines of " + units, lines[units], 51_087},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_526},
 	} {

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
@@ -80,18 +82,21 @@ func (c *cluster) carryOut(writes ...oracle.Write) {
 		object, ctx := &unstructured.Unstructured{Object: content}, c.r.set.Context()
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		client := c.Dynamic.Resource(resource).Namespace(object.GetNamespace())
-		switch before, err := client.Get(ctx, object.GetName(), metav1.GetOptions{}); {
-		case each.Delete && err == nil:
-			c.Must(client.Delete(ctx, object.GetName(), metav1.DeleteOptions{}))
-		case each.Delete: // it is gone
-		case err == nil:
-			object.SetResourceVersion(before.GetResourceVersion())
-			_, err = client.Update(ctx, object, metav1.UpdateOptions{})
-			c.Must(err)
-		default:
-			_, err = client.Create(ctx, object, metav1.CreateOptions{})
-			c.Must(err)
-		}
+		c.Must(retry.RetryOnConflict(retry.DefaultRetry, func() error { // controllers write, too
+			before, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+			switch {
+			case each.Delete:
+				if err = client.Delete(ctx, object.GetName(), metav1.DeleteOptions{}); apierrors.IsNotFound(err) {
+					return nil
+				}
+			case err == nil:
+				object.SetResourceVersion(before.GetResourceVersion())
+				_, err = client.Update(ctx, object, metav1.UpdateOptions{})
+			default:
+				_, err = client.Create(ctx, object, metav1.CreateOptions{})
+			}
+			return err
+		}))
 	}
 }
 
