@@ -105,8 +105,8 @@ func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 		}
 		reasons, messages = append(reasons, string(p.Reason)), append(messages, text)
 	}
-	if len(agreed.left) > 0 {
-		messages = append(messages, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts, len(agreed.left)))
+	if left := len(agreed.keys) - len(agreed.ports); left > 0 {
+		messages = append(messages, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts, left))
 	}
 	return strings.Join(reasons, ","), strings.Join(messages, " ")
 }

@@ -120,20 +120,17 @@ func NeedsRecreation(existing, desired *corev1.Service) bool {
 	return existing.Spec.ClusterIP != "" && existing.Spec.ClusterIP != desired.Spec.ClusterIP
 }
 
-// clusterIPs returns the IPs of an import with these families, in their order: the IPs of the derived Service, or else of
-// the import, so that IPs survive the Service. If any family has an IP, the first family does: see localFamilies.
-func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
-	var ips []string
-	known := knownIPs(observed)
+// firstOf returns the first IP of each family, in the order of the families.
+func firstOf(families []corev1.IPFamily, all []string) (ips []string) {
 	for _, family := range families {
-		if i := slices.IndexFunc(known, func(ip string) bool { return export.FamilyOf(ip) == family }); i >= 0 {
-			ips = append(ips, known[i])
+		if i := slices.IndexFunc(all, func(ip string) bool { return export.FamilyOf(ip) == family }); i >= 0 {
+			ips = append(ips, all[i])
 		}
 	}
 	return ips
 }
 
-// knownIPs returns the IPs of the derived Service, then the IPs of the import.
+// knownIPs returns the IPs of the derived Service, then the IPs of the import, so that IPs survive the Service.
 func knownIPs(observed Observed) []string {
 	var ips []string
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
@@ -145,12 +142,5 @@ func knownIPs(observed Observed) []string {
 	}
 	return slices.DeleteFunc(ips, func(ip string) bool {
 		return export.FamilyOf(ip) == "" || slices.Contains(observed.TakenIPs, ip)
-	})
-}
-
-// hasAll reports whether a Service has an IP of each family.
-func hasAll(service *corev1.Service, families []corev1.IPFamily) bool {
-	return service != nil && !slices.ContainsFunc(families, func(family corev1.IPFamily) bool {
-		return !slices.ContainsFunc(service.Spec.ClusterIPs, func(ip string) bool { return export.FamilyOf(ip) == family })
 	})
 }

@@ -27,52 +27,45 @@ const maxPorts = 300
 type union struct {
 	// ports have unique names and unique keys. Only a single port may have no name.
 	ports []v1beta1.ServicePort
-	// keys are the keys of the ports.
+	// keys has true for the keys of the ports, and false for those of the ports that maxPorts leaves out.
 	keys map[portKey]bool
-	// left are the ports that maxPorts leaves out.
-	left map[portKey]bool
 }
 
 // unite merges the ports of views in their precedence, first by name and then by protocol and number: a port whose name
 // or number is taken does not replace the earlier definition. A port without a name takes no name; in a union of
 // several it is named after its protocol and number.
 func unite(views []*export.View) union {
-	u := union{keys: make(map[portKey]bool), left: make(map[portKey]bool)}
+	u := union{ports: []v1beta1.ServicePort{}, keys: make(map[portKey]bool)}
 	names := make(map[string]bool)
-	var defined []export.Port
 	for _, view := range views {
 		for _, port := range view.Spec.Ports {
 			key := portKey{port.Protocol, port.Number}
 			if u.keys[key] || (port.Name != "" && names[port.Name]) {
 				continue
 			}
-			if len(defined) == maxPorts {
-				u.left[key] = true
+			if u.keys[key] = len(u.ports) < maxPorts; !u.keys[key] {
 				continue
 			}
 			names[port.Name] = true
-			u.keys[key] = true
-			defined = append(defined, port)
+			merged := v1beta1.ServicePort{Name: port.Name, Protocol: port.Protocol, Port: port.Number}
+			if port.AppProtocol != "" {
+				merged.AppProtocol = ptr.To(port.AppProtocol)
+			}
+			u.ports = append(u.ports, merged)
 		}
 	}
-	u.ports = make([]v1beta1.ServicePort, 0, len(defined))
-	for _, port := range defined {
-		merged := v1beta1.ServicePort{Name: port.Name, Protocol: port.Protocol, Port: port.Number}
-		if port.AppProtocol != "" {
-			merged.AppProtocol = ptr.To(port.AppProtocol)
+	for i := range u.ports {
+		if port := &u.ports[i]; port.Name == "" && len(u.ports) > 1 {
+			port.Name = freeName(port, names)
+			names[port.Name] = true
 		}
-		if port.Name == "" && len(defined) > 1 {
-			merged.Name = freeName(port, names)
-			names[merged.Name] = true
-		}
-		u.ports = append(u.ports, merged)
 	}
 	return u
 }
 
 // freeName returns "<protocol>-<number>", with a suffix if another port has that name.
-func freeName(port export.Port, taken map[string]bool) string {
-	name := fmt.Sprintf("%s-%d", strings.ToLower(string(port.Protocol)), port.Number)
+func freeName(port *v1beta1.ServicePort, taken map[string]bool) string {
+	name := fmt.Sprintf("%s-%d", strings.ToLower(string(port.Protocol)), port.Port)
 	free := name
 	for i := 2; taken[free]; i++ {
 		free = fmt.Sprintf("%s-%d", name, i)

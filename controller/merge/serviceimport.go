@@ -48,7 +48,7 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 		imported.Spec.TrafficDistribution = ptr.To(agreed.spec.TrafficDistribution)
 	}
 	if agreed.spec.Type == v1beta1.ClusterSetIP {
-		imported.Spec.IPs = clusterIPs(observed, families)
+		imported.Spec.IPs = firstOf(families, knownIPs(observed)) // of the first family if of any: see localFamilies
 		imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
 	}
 	return imported
@@ -128,7 +128,7 @@ func importReady(observed Observed, agreed Decision, absent []Contribution,
 			derived.Name, export.Manager)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && observed.NoIP != "":
 		return not(ReasonClusterIPLimit, "%s", observed.NoIP)
-	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, families):
+	case imported.Spec.Type == v1beta1.ClusterSetIP && (derived == nil || len(firstOf(families, derived.Spec.ClusterIPs)) < len(families)):
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"Service %s/%s has no IP yet.", observed.Service.Namespace, export.DerivedServiceName(observed.Service))
 	}

@@ -20,57 +20,56 @@ import (
 // import that its endpoints serve. A slice that serves none has no ports: kube-proxy sends it no traffic, a headless name
 // has its addresses but no SRV records, and its snapshot remains readable. Slices of absent contributions have a snapshot
 // and no endpoints.
-func endpointSlices(observed Observed, agreed Decision, contributions []Contribution) []*discoveryv1.EndpointSlice {
+func endpointSlices(observed Observed, agreed Decision, contributions []Contribution) (result []*discoveryv1.EndpointSlice) {
 	covered := coverage(contributions, agreed.Placement)
-	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View
 		for i := range view.Slices {
 			slice := &view.Slices[i]
 			endpoints, demoted := covered.place(agreed, contribution, slice)
-			object := endpointSlice(observed, view, slice, export.LabelService)
+			object := endpointSlice(observed, agreed, view, slice, export.LabelService, demoted)
+			object.Endpoints = endpoints
 			if !view.Absent() {
 				labelForKubeProxy(observed, agreed, object.Labels)
 			}
-			object.Annotations = view.Annotations(slice, demoted)
-			object.Endpoints, object.Ports = endpoints, slicePorts(agreed, slice)
 			agreed.Placement.Decorate(object, contribution, slice, demoted)
 			result = append(result, object)
 		}
-		result = append(result, exposedSlices(observed, agreed, view)...)
+		for i := range view.Exposed { // for clusters of other networks: only the ports depend on the merge
+			result = append(result, endpointSlice(observed, agreed, view, &view.Exposed[i], export.LabelExposed, nil))
+		}
 	}
 	return result
 }
 
-// exposedSlices returns the slices of a view for clusters of other networks. Only their ports depend on the merge.
-func exposedSlices(observed Observed, agreed Decision, view *export.View) (result []*discoveryv1.EndpointSlice) {
-	for i := range view.Exposed {
-		slice := &view.Exposed[i]
-		object := endpointSlice(observed, view, slice, export.LabelExposed)
-		object.Annotations = view.Annotations(slice, nil)
-		object.Endpoints, object.Ports = slice.Endpoints, slicePorts(agreed, slice)
-		result = append(result, object)
-	}
-	return result
-}
-
-// endpointSlice returns the object of a slice, whose label names the service. Annotations, endpoints, ports and the derived Service
-// are not set yet.
-func endpointSlice(observed Observed, view *export.View, slice *export.Slice, label string) *discoveryv1.EndpointSlice {
+// endpointSlice returns the object of a slice, whose label names the service. It has the endpoints and the labels of a slice that
+// kube-proxy ignores.
+func endpointSlice(
+	observed Observed, agreed Decision, view *export.View, slice *export.Slice, label string, demoted []int,
+) *discoveryv1.EndpointSlice {
 	object := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: observed.Service.Namespace,
-			Name:      sliceName(observed, view, slice),
+			Name:      slice.Name,
 			Labels: map[string]string{
 				label:                         observed.Service.Name,
 				export.LabelSourceCluster:     view.Cluster,
 				export.LabelKubernetesService: noService(observed, view.Cluster),
 			},
-			OwnerReferences: sliceOwner(observed, view),
+			Annotations: view.Annotations(slice, demoted),
 		},
 		AddressType: slice.AddressType,
+		Endpoints:   slice.Endpoints,
+		Ports:       slicePorts(agreed, slice),
 	}
 	export.Mark(object)
+	switch {
+	case view.Cluster != observed.Cluster: // the source of a copy cannot choose its name
+		object.Name = export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
+		object.OwnerReferences = []metav1.OwnerReference{importOwner(observed)}
+	case observed.ServiceExport != nil:
+		object.OwnerReferences = []metav1.OwnerReference{exportOwner(observed)}
+	}
 	return object
 }
 
@@ -86,14 +85,6 @@ func slicePorts(agreed Decision, slice *export.Slice) []discoveryv1.EndpointPort
 		}
 	}
 	return ports
-}
-
-// sliceName returns the name of a slice in this cluster. The name of a copy cannot be chosen by its source.
-func sliceName(observed Observed, view *export.View, slice *export.Slice) string {
-	if view.Cluster == observed.Cluster {
-		return slice.Name
-	}
-	return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
 }
 
 // noService returns a value of the label that is the name of no Service, since it has capitals. Without the label, the
@@ -118,16 +109,6 @@ func labelForKubeProxy(observed Observed, agreed Decision, labels map[string]str
 	case !foreignService(observed):
 		labels[export.LabelKubernetesService] = export.DerivedServiceName(observed.Service)
 	}
-}
-
-func sliceOwner(observed Observed, view *export.View) []metav1.OwnerReference {
-	switch {
-	case view.Cluster != observed.Cluster:
-		return []metav1.OwnerReference{importOwner(observed)}
-	case observed.ServiceExport != nil:
-		return []metav1.OwnerReference{exportOwner(observed)}
-	}
-	return nil
 }
 
 func exportOwner(observed Observed) metav1.OwnerReference {

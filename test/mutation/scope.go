@@ -48,7 +48,7 @@ var scoping = []mutant{
 		`		known = false
 `, ``),
 	at("controller/merge/slices.go", "DNS of a cluster answers with what is for clusters of other networks",
-		`endpointSlice(observed, view, slice, export.LabelExposed)`, `endpointSlice(observed, view, slice, export.LabelService)`, networks),
+		`&view.Exposed[i], export.LabelExposed, nil)`, `&view.Exposed[i], export.LabelService, nil)`, networks),
 	at("controller/export/expose.go", "clients of other networks connect to a node without a ready pod, which drops what they send",
 		`conditions := best[name]`, `conditions := Conditions(true, true, false)`),
 	at("controller/export/spec.go", "the IPv6 address of a node is among the IPv4 endpoints of a service",

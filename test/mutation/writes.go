@@ -45,7 +45,7 @@ var merging = []mutant{
 	at("controller/merge/serviceimport.go", "clusters with the same views write different imports",
 		`return cmp.Compare(a.Cluster, b.Cluster)`, `return 0 * cmp.Compare(a.Cluster, b.Cluster)`),
 	at("controller/merge/slices.go", "a member chooses which slice of this cluster it overwrites",
-		`return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`, `return slice.Name`),
+		`= export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`, `= slice.Name`),
 	at("controller/merge/slices.go", "a foreign Service gets the endpoints of this one",
 		`case !foreignService(observed):`, `default:`),
 }
