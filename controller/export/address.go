@@ -5,6 +5,7 @@ package export
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
@@ -54,14 +55,9 @@ func CheckPodAddress(address netip.Addr) error {
 		return fmt.Errorf("%s is an IPv4-mapped IPv6 address", address)
 	case address.Zone() != "":
 		return fmt.Errorf("%s has a zone", address)
-	case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(),
-		address.IsLinkLocalUnicast():
+	case address.IsLoopback(), address.IsMulticast(), address.IsLinkLocalUnicast(),
+		slices.ContainsFunc(refused, func(p netip.Prefix) bool { return p.Contains(address) }):
 		return fmt.Errorf("%s is not the address of a pod", address)
-	}
-	for _, prefix := range refused {
-		if prefix.Contains(address) {
-			return fmt.Errorf("%s is not the address of a pod", address)
-		}
 	}
 	return nil
 }

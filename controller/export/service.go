@@ -68,11 +68,8 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	view.Exposed = from.exposed(view, serviceExport, service, &found)
-	switch text := serviceExport.Annotations[AnnotationOverloaded]; text {
-	case "true":
-		view.Spec.Overloaded = true
-	case "false", "":
-	default:
+	text := serviceExport.Annotations[AnnotationOverloaded]
+	if view.Spec.Overloaded = text == "true"; !slices.Contains([]string{"true", "false", ""}, text) {
 		found.add(ReasonBadMetadata, object+", annotation "+AnnotationOverloaded, "%.20q has no effect: use true or false", text)
 	}
 	return view, found.list, nil

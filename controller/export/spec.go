@@ -75,24 +75,18 @@ func known[T ~string](found *problems, object, field string, value T, values ...
 }
 
 func validPorts(in []Port, object string, found *problems) []Port {
-	type number struct {
-		corev1.Protocol
-		int32
-	}
-	var out []Port
-	names := make(map[string]bool, len(in))
-	numbers := make(map[number]bool, len(in))
+	var out []Port // at most maxPorts
 	for _, port := range in {
 		if err := checkPort(port); err != nil {
 			found.add(ReasonBadSnapshot, object, "port %.100q: %v", port.Name, err)
 			continue
 		}
-		key := number{port.Protocol, port.Number}
-		if names[port.Name] || numbers[key] {
+		if slices.ContainsFunc(out, func(p Port) bool {
+			return p.Name == port.Name || p.Protocol == port.Protocol && p.Number == port.Number
+		}) {
 			found.add(ReasonBadSnapshot, object, "port %q, %d/%s, is repeated", port.Name, port.Number, port.Protocol)
 			continue
 		}
-		names[port.Name], numbers[key] = true, true
 		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
 			found.add(ReasonBadSnapshot, object, "port %q: appProtocol %.100q is not valid", port.Name,
 				port.AppProtocol)
