@@ -78,7 +78,11 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		weighings: map[discoveryv1.AddressType]weighing{},
 	}
 	distribution := ptr.Deref(imported.Spec.TrafficDistribution, "")
-	p.tiers, p.tiersErr = tiersOf(distribution, imported.Annotations[export.AnnotationPrefer], h.Prefer)
+	if prefer := imported.Annotations[export.AnnotationPrefer]; prefer != "" || distribution != "" {
+		p.tiers, p.tiersErr = ParseTiers(prefer)
+	} else {
+		p.tiers, _ = ParseTiers(h.Prefer) // the administrator's list has no effect if it is invalid
+	}
 	p.hinted = !p.headless && p.tiers.localFirst() && h.Nodes.CanPreferCluster()
 	if p.headless && p.tiers.onlyLocal() {
 		p.tiers = Tiers{} // the DNS server puts this cluster first, and the others next
@@ -107,21 +111,19 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 
 func (p *placement) place(cluster scope.Cluster, contribution merge.Contribution) place {
 	own := cluster.ID == p.Cluster.ID
-	level := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
-	its := place{
-		outside: !own && p.allowed != nil && !p.allowed.Selects(cluster, p.Cluster), use: level, cover: level,
-		surplus: map[string]bool{},
-	}
+	use := tier * merge.Level(p.tiers.Of(cluster, p.Cluster))
+	cover, last := use, merge.Level(0)
 	if own && p.hinted {
-		its.cover = hintedTier
+		cover = hintedTier
 	}
 	if contribution.View.Spec.Overloaded {
-		its.use, its.cover = its.use|overloaded, its.cover|overloaded
+		last |= overloaded
 	}
 	if contribution.Demote {
-		its.use, its.cover = its.use|demoted, its.cover|demoted
+		last |= demoted
 	}
-	return its
+	outside := !own && p.allowed != nil && !p.allowed.Selects(cluster, p.Cluster)
+	return place{outside: outside, use: use | last, cover: cover | last, surplus: map[string]bool{}}
 }
 
 // Level implements merge.Placement.

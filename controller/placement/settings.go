@@ -62,20 +62,6 @@ func ParseTiers(text string) (Tiers, error) {
 	return parsed, nil
 }
 
-// tiersOf returns the tiers of an import from its trafficDistribution and its annotation export.AnnotationPrefer, each
-// empty if absent. The administrator's list applies to imports with neither, and has no effect if it is invalid. An
-// invalid annotation is an error.
-func tiersOf(trafficDistribution, annotation, operator string) (Tiers, error) {
-	if annotation != "" {
-		return ParseTiers(annotation)
-	}
-	if trafficDistribution != "" {
-		return Tiers{}, nil
-	}
-	tiers, _ := ParseTiers(operator)
-	return tiers, nil
-}
-
 // Any reports whether there is a tier.
 func (t Tiers) Any() bool { return len(t.tiers) > 0 }
 

@@ -57,9 +57,6 @@ func parseWeights(text string) (Weights, error) {
 // sums returns the sum of all weights, the sum of the weights of clusters with ready endpoints, and the number of ready
 // endpoints of clusters without a weight.
 func (w Weights) sums(ready map[string]int) (total, present, rest int) {
-	for _, weight := range w {
-		total += weight
-	}
 	for cluster, n := range ready {
 		if weight, weighted := w[cluster]; !weighted {
 			rest += n
@@ -67,7 +64,7 @@ func (w Weights) sums(ready map[string]int) (total, present, rest int) {
 			present += weight
 		}
 	}
-	return total, present, rest
+	return sum(w), present, rest
 }
 
 // Used returns how many ready endpoints of each cluster to use, so that even load gives the requested shares: to half an
