@@ -51,23 +51,18 @@ type Excess map[Limit]string
 func (s *Store) Exceeded() error {
 	var errs []error
 	e := s.Excess()
+	texts := map[Limit]string{
+		Services: fmt.Sprintf("more than %d services (--member-services): service %s is not imported, possibly others",
+			s.limits.Services, e[Services]),
+		Endpoints: fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are not imported, possibly others",
+			s.limits.Endpoints, e[Endpoints]),
+		SliceBytes: fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Export fewer labels and annotations with it, or put fewer endpoints into the slice",
+			s.limits.SliceBytes, e[SliceBytes]),
+		Memory: fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
+			e[Memory]),
+	}
 	for _, limit := range slices.Sorted(maps.Keys(e)) {
-		var text string
-		switch limit {
-		case Services:
-			text = fmt.Sprintf("more than %d services (--member-services): service %s is not imported, possibly others",
-				s.limits.Services, e[limit])
-		case Endpoints:
-			text = fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are not imported, possibly others",
-				s.limits.Endpoints, e[limit])
-		case SliceBytes:
-			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: service %s stays as last known. Export fewer labels and annotations with it, or put fewer endpoints into the slice",
-				s.limits.SliceBytes, e[limit])
-		case Memory:
-			text = fmt.Sprintf("more slices than its share of the memory: changes of service %s are not imported, possibly of others. Raise the memory limit of the controller",
-				e[limit])
-		}
-		errs = append(errs, fmt.Errorf("cluster %s has %s", s.cluster, text))
+		errs = append(errs, fmt.Errorf("cluster %s has %s", s.cluster, texts[limit]))
 	}
 	return errors.Join(errs...)
 }
