@@ -58,13 +58,11 @@ func (a *Applier) reportConditions(object runtime.Object, before, after []metav1
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
 			continue
 		}
-		if condition.Type == string(v1beta1.ServiceExportConditionConflict) &&
-			!meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
-			continue // Valid reports why the service is not exported
-		}
 		good := metav1.ConditionTrue
 		if condition.Type == string(v1beta1.ServiceExportConditionConflict) {
-			good = metav1.ConditionFalse
+			if good = metav1.ConditionFalse; !meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
+				continue // Valid reports why the service is not exported
+			}
 		}
 		switch {
 		case condition.Status != good && condition.Reason != string(v1beta1.ServiceExportReasonPending):
