@@ -111,7 +111,9 @@ func Merge(observed Observed, contributions []Contribution) Result {
 func Decide(observed Observed, contributions []Contribution) (Result, Decision) {
 	contributions, absent := divide(contributions)
 	all, agreed := slices.Concat(contributions, absent), resolve(contributions)
-	if adopts(observed, contributions) {
+	if foreign(observed) && Adopted(observed.ServiceImport) && len(contributions) > 0 {
+		// The import keeps its IPs. If its Service has the name of the derived one, as with the reference implementation and
+		// Cilium, the Service is adopted, too. Otherwise the derived Service is created once the other Service is deleted.
 		observed.ServiceImport = observed.ServiceImport.DeepCopy()
 		export.Mark(observed.ServiceImport)
 	}
@@ -172,14 +174,4 @@ func foreign(observed Observed) bool {
 func Adopted(imported *v1beta1.ServiceImport) bool {
 	return imported != nil && imported.DeletionTimestamp == nil &&
 		imported.Annotations[export.AnnotationAdopt] == "true"
-}
-
-// adopts reports whether a foreign import becomes this controller's: it is marked for adoption, and the service is
-// exported.
-//
-// The import keeps its IPs. If its Service has the name of the derived one, as with the reference implementation and
-// Cilium, the Service is adopted, too. Otherwise the derived Service is created with the IPs once the other Service is
-// deleted.
-func adopts(observed Observed, contributions []Contribution) bool {
-	return foreign(observed) && Adopted(observed.ServiceImport) && len(contributions) > 0
 }

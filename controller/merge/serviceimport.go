@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -16,6 +17,12 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
+
+// exportedKeys is the value of export.AnnotationExported: the keys that come from exports, sorted.
+type exportedKeys struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
 
 // serviceImport returns the import without its status.
 func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
@@ -31,8 +38,11 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations, before.Annotations)
 	delete(imported.Annotations, export.AnnotationDerivedService)
 	delete(imported.Annotations, export.AnnotationExported)
-	if exported := formatExportedKeys(agreed.spec); exported != "" {
-		imported.Annotations[export.AnnotationExported] = exported
+	if len(agreed.spec.Labels)+len(agreed.spec.Annotations) > 0 {
+		text, _ := json.Marshal(exportedKeys{ // strings always marshal
+			slices.Sorted(maps.Keys(agreed.spec.Labels)), slices.Sorted(maps.Keys(agreed.spec.Annotations)),
+		})
+		imported.Annotations[export.AnnotationExported] = string(text)
 	}
 
 	families := localFamilies(observed, agreed)
@@ -52,6 +62,23 @@ func serviceImport(observed Observed, agreed Decision) *v1beta1.ServiceImport {
 		imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
 	}
 	return imported
+}
+
+// importMetadata returns the exported labels or annotations, and the observed ones that were not exported before: these
+// are of other writers. Only exports set export.ExportedKeys. The map is new.
+func importMetadata(observed, exported map[string]string, before []string) map[string]string {
+	merged := make(map[string]string, len(observed)+len(exported)+1)
+	maps.Copy(merged, observed)
+	for _, key := range before {
+		if !export.IsReservedKey(key) {
+			delete(merged, key)
+		}
+	}
+	for _, key := range export.ExportedKeys {
+		delete(merged, key)
+	}
+	maps.Copy(merged, exported)
+	return merged
 }
 
 // localFamilies returns the families that this cluster has in common with the exports. The family of the import's first
