@@ -40,12 +40,14 @@ type Change struct {
 	Gone bool
 }
 
-// shownBy reports whether a cached object reflects the write of a version or, if it is empty, a deletion.
+// shownBy reports whether a cached object reflects the write of a version or, if it is empty, a deletion. A version that cannot be
+// compared counts as newer.
 func shownBy(object metav1.Object, version string) bool {
 	if version == "" {
 		return object.GetDeletionTimestamp() != nil
 	}
-	return !older(object.GetResourceVersion(), version)
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
+	return err != nil || order >= 0
 }
 
 // begins notes that a pass over a service is about to write. wrote and ends follow.
@@ -144,10 +146,4 @@ func (t *tracker) Expired(service types.NamespacedName, now time.Time) bool {
 	}
 	delete(t.services, service)
 	return true
-}
-
-// older reports whether a resourceVersion is known to be older than another of the same kind.
-func older(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }

@@ -75,11 +75,9 @@ func SliceName(cluster string, service types.NamespacedName, source string,
 	return service.Name + "-" + cluster + "-" + digest(key)[:digestLength]
 }
 
-var lowerBase32Hex = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
-
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return lowerBase32Hex.EncodeToString(sum[:])
+	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))
 }
 
 // IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to the controller, which changes and deletes

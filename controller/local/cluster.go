@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -135,10 +136,7 @@ func (c *Cluster) Namespace(name string) *corev1.Namespace {
 
 // KubeSystemUID identifies the local cluster; empty before it is known.
 func (c *Cluster) KubeSystemUID() string {
-	if namespace := c.Namespace(metav1.NamespaceSystem); namespace != nil {
-		return string(namespace.UID)
-	}
-	return ""
+	return string(ptr.Deref(c.Namespace(metav1.NamespaceSystem), corev1.Namespace{}).UID)
 }
 
 // Credentials returns the Secrets with the credentials of members.
