@@ -5,8 +5,10 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -128,4 +130,25 @@ func Credential(client kubernetes.Interface) func(context.Context, *corev1.Secre
 		_, err := client.CoreV1().Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{})
 		return err
 	}
+}
+
+// Probe creates an EndpointSlice of a cluster in a namespace as a dry run, and returns the API server's error. The slice
+// has the labels of a published one, so that admission rules that select by label apply.
+func Probe(ctx context.Context, client kubernetes.Interface, namespace, cluster string) error {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "clusterset-dns-probe-",
+			Labels: map[string]string{
+				export.LabelSourceCluster: cluster,
+				export.LabelService:       "clusterset-dns-probe",
+			},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	export.Mark(slice)
+	_, err := client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return fmt.Errorf("a dry run in namespace %s: %w", namespace, err)
+	}
+	return nil
 }
