@@ -3,6 +3,7 @@
 package local
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -38,9 +39,7 @@ func TestServedVersion(t *testing.T) {
 			}
 			object := &unstructured.Unstructured{}
 			for _, part := range []string{string(text), test.change} {
-				if err := yaml.Unmarshal([]byte(part), &object.Object); err != nil {
-					t.Fatal(err)
-				}
+				must(t, yaml.Unmarshal([]byte(part), &object.Object))
 			}
 			object.SetName(names[i])
 			of, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
@@ -49,16 +48,20 @@ func TestServedVersion(t *testing.T) {
 				version := version.(map[string]any)
 				version["served"] = strings.Contains(served, version["name"].(string))
 			}
-			if err := unstructured.SetNestedSlice(object.Object, of, "spec", "versions"); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.definitions[i].Indexer().Add(object); err != nil {
-				t.Fatal(err)
-			}
+			must(t, unstructured.SetNestedSlice(object.Object, of, "spec", "versions"))
+			must(t, a.definitions[i].Indexer().Add(object))
 		}
 		now, missing := a.look()
 		if now.version != test.want || !strings.Contains(missing, test.missing) || (missing == "") != (test.want != "") {
 			t.Errorf("%v: got %v, %s", test, now, missing)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -85,9 +85,7 @@ func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 	for range 1000 {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}})
 	}
-	if err := c.EndpointSlices.Indexer().Add(export.Pack(slice)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.EndpointSlices.Indexer().Add(export.Pack(slice)))
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	if in := c.ManagedServices(); len(in) != 1 || in[0] != web {
 		t.Errorf("the services are %v", in)

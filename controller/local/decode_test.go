@@ -25,10 +25,8 @@ func TestDecode(t *testing.T) {
 		"both":                 {badSpec, badTime, "web@9 [] 0"},
 	} {
 		read := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(`{metadata: {name: web, resourceVersion: "9", managedFields: [{manager: x}]}, spec: `+test.spec+
-			`, status: {conditions: [{type: Ready, status: "True", lastTransitionTime: "`+test.time+`"}]}}`), &read.Object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(`{metadata: {name: web, resourceVersion: "9", managedFields: [{manager: x}]}, spec: `+test.spec+
+			`, status: {conditions: [{type: Ready, status: "True", lastTransitionTime: "`+test.time+`"}]}}`), &read.Object))
 		object, err := decode[v1beta1.ServiceImport](read)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

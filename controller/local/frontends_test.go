@@ -41,16 +41,12 @@ func gatewayObjects(t *testing.T, text string) *dynamicfake.FakeDynamicClient {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte("apiVersion: gateway.networking.k8s.io/v1\n"+document), object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte("apiVersion: gateway.networking.k8s.io/v1\n"+document), object))
 		for resource, kind := range kinds {
 			if kind != object.GetKind()+"List" {
 				continue
 			}
-			if err := client.Tracker().Create(resource, object, object.GetNamespace()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.Tracker().Create(resource, object, object.GetNamespace()))
 		}
 	}
 	return client
@@ -233,14 +229,10 @@ func TestLookUp(t *testing.T) {
 			_ = w.WriteMsg(reply)
 		})
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, cmp.Or(port, "0")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, port, _ = net.SplitHostPort(listener.Addr().String())
 		packets, err := net.ListenPacket("udp", net.JoinHostPort(host, port))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, server := range []*dns.Server{{Listener: listener, Handler: handler}, {PacketConn: packets, Handler: handler}} {
 			go func() { _ = server.ActivateAndServe() }()
 			t.Cleanup(func() { _ = server.Shutdown() })
@@ -248,9 +240,7 @@ func TestLookUp(t *testing.T) {
 		fmt.Fprintf(&file, "nameserver %s\n", host)
 	}
 	path := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(file.String()), 0o600))
 	for question, want := range map[string]string{
 		"lb.example.org A":    "[203.0.113.7 203.0.113.8] 20s",
 		"lb.example.org AAAA": "[2001:db8::7] 30s",

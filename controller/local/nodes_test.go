@@ -18,15 +18,11 @@ import (
 // TestOwns: a cluster owns the addresses of its nodes and Services, and exposed addresses of its pods.
 func TestOwns(t *testing.T) {
 	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
-	if err := c.Nodes.Indexer().Add(&Node{
+	must(t, c.Nodes.Indexer().Add(&Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Node: export.Node{Own: []string{"192.0.2.7"}}, PodCIDRs: []string{"10.1.0.0/24"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	// The range of this one is in a ServiceCIDR that was added later.
-	if err := c.Services.Indexer().Add(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.97.0.10", "2001:db8:1::a"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Services.Indexer().Add(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.97.0.10", "2001:db8:1::a"}}}))
 	owns := c.Owns([]netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("2001:db8::/112")})
 	for address, want := range map[string][2]bool{
 		"192.0.2.7": {true, true}, "192.0.2.8": {}, "10.96.0.10": {true, true}, "2001:db8::9": {true, true}, "10.1.0.9": {false, true},
@@ -43,9 +39,7 @@ func TestNodesWithoutZone(t *testing.T) {
 	c := New(fake.NewClientset(), &informer.FreshnessGate{}, "", "")
 	for name, taint := range map[string]string{"new": "node.cloudprovider.kubernetes.io/uninitialized", "other": corev1.TaintNodeNotReady} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: taint}}}}
-		if err := c.Nodes.Indexer().Add(kept(node, "")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Nodes.Indexer().Add(kept(node, "")))
 	}
 	if without := c.NodesWithoutZone(); len(without) != 1 || without[0] != "other" {
 		t.Errorf("without a zone are %q", without)

@@ -142,9 +142,7 @@ func TestALostAnswer(t *testing.T) {
 				return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody}, nil
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := NewProperties(client, clock.RealClock{}, "")
 		ctx, stop := context.WithTimeout(t.Context(), 4*propertiesEvery)
 		defer stop()

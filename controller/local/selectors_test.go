@@ -41,13 +41,9 @@ func TestClusterSelectors(t *testing.T) {
 		{"{clusterSelectors: [" + wrong + "]}", "matchProperties", false},
 	} {
 		var object map[string]any
-		if err := yaml.Unmarshal([]byte("{metadata: {name: web}, spec: "+test.spec+"}"), &object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte("{metadata: {name: web}, spec: "+test.spec+"}"), &object))
 		decoded, err := decodeExport(&unstructured.Unstructured{Object: object})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := decoded.(*v1beta1.ServiceExport).Spec.ExportedAnnotations[export.AnnotationPrefer]
 		_, invalid := placement.ParseTiers(got)
 		if test.valid != (invalid == nil) || test.valid && got != test.want || !strings.Contains(got, test.want) {

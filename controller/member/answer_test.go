@@ -25,9 +25,7 @@ import (
 func event(t *testing.T, kind string, object []byte, length int) string {
 	t.Helper()
 	encoded, err := (&metav1.WatchEvent{Type: kind, Object: apiruntime.RawExtension{Raw: object}}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := padded(string(encoded), max(len(encoded), length))
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }

@@ -105,9 +105,7 @@ func TestLoadKubeconfig(t *testing.T) {
 	with := func(ca []byte) *source {
 		write(t, filepath.Join(folder, "ca.pem"), ca)
 		credential, err := LoadKubeconfig(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &source{candidate: &Candidate{Kind: kindFlag}, credential: credential}
 	}
 	now := time.Now()

@@ -88,9 +88,7 @@ func TestWhatAnAnswerUnfolds(t *testing.T) {
 	}
 	object := func(version, kind, raw string) []byte {
 		encoded, err := (&apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: version, Kind: kind}, Raw: []byte(raw)}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return append(slices.Clone(protobufPrefix), encoded...)
 	}
 	pods := object("v1", "PodList", strings.Repeat("\x12\x00", many))

@@ -80,9 +80,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				published, _ := store.Read(service)
 				for _, copied := range export.OpenAll(published) {
 					copied.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceImport", Name: "x", Controller: ptr.To(true)}}
-					if err := copies.Add(export.Pack(copied)); err != nil {
-						t.Fatal(err)
-					}
+					must(t, copies.Add(export.Pack(copied)))
 				}
 			}
 			if both := heap() - before; both > 2*part {

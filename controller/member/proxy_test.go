@@ -94,9 +94,7 @@ func (p *tunnel) serve(t *testing.T, scheme string) string {
 	t.Helper()
 	if scheme == "socks5" {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { listener.Close() })
 		go p.socks5(listener)
 		return listener.Addr().String()
@@ -117,13 +115,9 @@ func behind(authority []byte, proxy string) string {
 func clientOf(t *testing.T, kubeconfig string) (Credential, *http.Client) {
 	t.Helper()
 	credential, err := ParseKubeconfig([]byte(kubeconfig))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := newHTTPClient(credential.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return credential, client
 }
 
@@ -181,9 +175,7 @@ func TestSilentProxy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				credential, err := ParseKubeconfig([]byte(kubeconfig(aToken,
 					`{server: "https://192.0.2.1:6443", proxy-url: "`+scheme+`://192.0.2.2:1080"}`)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				config := rest.CopyConfig(credential.Config)
 				config.Dial = func(context.Context, string, string) (net.Conn, error) {
 					here, there := net.Pipe()
@@ -191,9 +183,7 @@ func TestSilentProxy(t *testing.T) {
 					return here, nil
 				}
 				client, err := newHTTPClient(config)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if _, err := client.Get("https://192.0.2.1:6443/version"); err == nil { //nolint:bodyclose,noctx // there is none
 					t.Error("no error")
 				}

@@ -59,9 +59,7 @@ func (e *exporter) createToken(action clienttesting.Action) (bool, runtime.Objec
 func (e *exporter) holding(t *testing.T, held *corev1.Secret) *Member {
 	t.Helper()
 	credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := (&surroundings{}).member(Config{Clock: clock.RealClock{}}, ofSecret(held))
 	m.source.Store(&source{candidate: ofSecret(held), credential: credential})
 	client := &fake.Clientset{}
@@ -108,9 +106,7 @@ func TestRenewToken(t *testing.T) {
 				time.AfterFunc(life/2+life/3, func() { e.down.Store(false) })
 				m.renewToken(ctx)
 				config, err := clientcmd.Load(held.Data[KubeconfigKey])
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				token = config.AuthInfos["u"].Token
 				if has, _ := ParseToken(token); time.Until(has.Expires) < life/10 {
 					t.Fatalf("%v left of %v", time.Until(has.Expires), life)
@@ -186,13 +182,9 @@ func FuzzReplaceToken(f *testing.F) {
 			return
 		}
 		before, err := clientcmd.Load(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		after, err := clientcmd.Load(got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		user := before.Contexts[before.CurrentContext].AuthInfo
 		if before.AuthInfos[user].Token == "" || after.AuthInfos[user].Token != "d.e.f" || after.CurrentContext != before.CurrentContext ||
 			len(after.AuthInfos) != len(before.AuthInfos) || len(after.Clusters) != len(before.Clusters) {

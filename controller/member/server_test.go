@@ -5,6 +5,7 @@ package member
 import (
 	"bytes"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -55,8 +56,14 @@ func listening(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 // connected connects a member to a server by a transport.
 func connected(t *testing.T, m *Member, host string, transport http.RoundTripper) *Member {
 	t.Helper()
-	if err := m.connect(&rest.Config{Host: host}, &http.Client{Transport: transport}); err != nil {
+	must(t, m.connect(&rest.Config{Host: host}, &http.Client{Transport: transport}))
+	return m
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	return m
 }

@@ -32,9 +32,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 func replace(t *testing.T, store *Member, server *pages) *string {
 	t.Helper()
 	_, listed, err := connected(t, store, "https://west", server.serve(t)).listSlices(t.Context(), func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return listed
 }
 

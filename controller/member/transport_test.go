@@ -17,9 +17,7 @@ func TestNoRedirect(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
 	client, err := newHTTPClient(&rest.Config{Host: server.URL, BearerToken: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := request(t, client, server.URL); got != http.StatusTemporaryRedirect {
 		t.Errorf("got %d", got)
 	}
@@ -28,13 +26,9 @@ func TestNoRedirect(t *testing.T) {
 func request(t *testing.T, client *http.Client, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	return response.StatusCode
 }

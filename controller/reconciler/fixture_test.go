@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -93,11 +94,17 @@ func queued(r *Reconciler) string {
 // addSlice adds a slice to the cache that the controller made from an export of a cluster.
 func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
 	t.Helper()
-	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+	must(t, r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: service, UID: types.UID(service), ResourceVersion: "1", Labels: map[string]string{
 			export.LabelService: service, export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
 		},
-	}})); err != nil {
+	}})))
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }

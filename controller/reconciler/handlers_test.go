@@ -54,12 +54,10 @@ func withServices(t *testing.T) *Reconciler {
 		&v1beta1.ServiceExport{ObjectMeta: named("demo/chosen", map[string]string{export.AnnotationClusters: "region in (eu)"})})
 	addSlice(t, r, "east", "demo", "cache")
 	addSlice(t, r, "west", "demo", "imported")
-	if err := r.Local.Services.Indexer().Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{
+	must(t, r.Local.Services.Indexer().Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "demo", Name: "derived-x",
 		Labels: map[string]string{export.LabelService: "queue", export.LabelManagedBy: export.Manager},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	return r
 }
 
@@ -170,18 +168,14 @@ func TestFailingServices(t *testing.T) {
 	r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)
 	r.Applier.Core, r.Applier.Recorder = fake.NewClientset(), &record.FakeRecorder{}
 	namespaces := r.Local.Namespaces.Indexer()
-	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}))
 	for i := range apply.FailuresToReport + 2 {
 		r.pass(t.Context(), web)
 		if failing := r.Failing(); (failing[web] != nil) != (i >= apply.FailuresToReport) || len(r.heartbeat.Unpublished()) > 0 {
 			t.Errorf("after %d failures: %v", i+1, failing)
 		}
 	}
-	if err := namespaces.Replace(nil, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, namespaces.Replace(nil, ""))
 	if r.pass(t.Context(), web); len(r.Failing()) > 0 {
 		t.Errorf("what is gone fails: %v", r.Failing())
 	}
@@ -193,9 +187,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	r.Applier.Core = client
 	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
 	r.ips.Admit(web, []string{"west"}, true)
-	if err := r.Local.Namespaces.Indexer().Replace(nil, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Local.Namespaces.Indexer().Replace(nil, ""))
 	_, err := r.reconcile(t.Context(), web)
 	if ips, _ := r.ips.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 || len(client.Actions()) > 0 {
 		t.Errorf("got %v, and west still has %v and %d IPs", err, r.Local.Copies(web, nil), ips)
@@ -209,19 +201,15 @@ func TestDeletedCopiesAreNotRemembered(t *testing.T) {
 	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web, Place: r.here().Of},
 		[]merge.Contribution{{View: exporttest.View("west", 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
 	r.Applier.Core = fake.NewClientset(copied)
-	if err := errors.Join(r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Namespaces.Indexer().Add(
+	must(t, r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Namespaces.Indexer().Add(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{scope.AcceptLabel: "true"}}},
-	)); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if _, err := r.reconcile(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+	must(t, r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name: "west", Labels: map[string]string{member.ClusterLabel: "west"},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	r.Members.Join(t.Context(), nil)
 	if _, err := r.reconcile(t.Context(), web); !errors.Is(err, errBehind) {
 		t.Errorf("got %v", err)
@@ -243,9 +231,7 @@ func TestMembersOfAPass(t *testing.T) {
 		err = errors.Join(err, r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Secrets.Indexer().Add(
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: map[string]string{member.ClusterLabel: cluster}}}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Members.Join(t.Context(), nil)
 	order := ""
 	for _, contribution := range r.Look(web).Contributions {
@@ -267,11 +253,9 @@ func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.Namesp
 	}}
 	r, client := withAPI(t), fake.NewClientset(derived)
 	r.Applier.Core = client
-	if err := errors.Join(r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
+	must(t, r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
-	)); err != nil {
-		t.Fatal(err)
-	}
+	))
 	if _, err := r.reconcile(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
@@ -308,9 +292,7 @@ func TestOthersOvertake(t *testing.T) {
 // changed, because the event names another service.
 func TestADerivedServiceLosesItsService(t *testing.T) {
 	r, web, derived := withoutDerived(t, "changed-by-hand")
-	if err := r.Local.Services.Indexer().Delete(derived); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Local.Services.Indexer().Delete(derived))
 	if onChange(r.onService)(derived, nil); r.Applier.Behind(web) {
 		t.Error("a pass waits for an event that came")
 	}
@@ -409,7 +391,7 @@ func TestExposed(t *testing.T) {
 	}}
 	web, chosen := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "chosen"}
 	for _, key := range []types.NamespacedName{web, chosen, r.ProbeService, {Namespace: "demo", Name: "other"}} {
-		if err := r.Local.Services.Indexer().Add(&corev1.Service{
+		must(t, r.Local.Services.Indexer().Add(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, CreationTimestamp: metav1.Now()},
 			Spec: corev1.ServiceSpec{
 				Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
@@ -418,19 +400,13 @@ func TestExposed(t *testing.T) {
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
 				{IP: "203.0.113.7"}, {Hostname: key.Namespace + ".example.org"},
 			}}},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
-	if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{
+	must(t, r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "clusterset-dns", Name: "target-1", Labels: map[string]string{export.LabelKubernetesService: "target"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}},
-	})); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
-		t.Fatal(err)
-	}
+	})))
+	must(t, r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}))
 	targets := func() string { return probe.Encode(probe.Of(r.Exposed(probe.Port))) }
 	for _, row := range []struct {
 		way            export.Exposure

@@ -165,11 +165,9 @@ func TestExistingImportsAreShared(t *testing.T) {
 	r := withAPI(t, imports...)
 	r.Frontends.Clock = r.Clock
 	for _, cluster := range []string{"north", "south", "west"} {
-		if err := r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		must(t, r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Name: cluster, Labels: map[string]string{member.ClusterLabel: cluster},
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))
 	}
 	r.Attach()
 	r.ips.SetMembers([]string{"left"})

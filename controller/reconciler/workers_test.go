@@ -34,12 +34,10 @@ func TestLargeExportsComeFirst(t *testing.T) {
 		exports := map[types.NamespacedName]struct{}{}
 		for _, name := range []string{"large-1", "large-2"} {
 			service := types.NamespacedName{Namespace: "demo", Name: name}
-			if err := r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			must(t, r.Local.EndpointSlices.Indexer().Add(export.Pack(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "demo", Name: name, Annotations: map[string]string{"x": strings.Repeat("x", large)},
 				Labels: map[string]string{export.LabelService: name, export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager},
-			}})); err != nil {
-				t.Fatal(err)
-			}
+			}})))
 			exports[service] = struct{}{}
 			r.queue.Add(service)
 		}
@@ -105,9 +103,7 @@ func TestFailedServicesDelayNoOthers(t *testing.T) {
 			r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
 		}
 		for _, name := range []string{"slow", "demo"} {
-			if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
 		for i := range failing {
 			add("slow", fmt.Sprint("service-", i))
@@ -167,9 +163,7 @@ func TestALateWatch(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}))
 		addSlice(t, r, "west", "demo", "web") // the copy of a cluster that left: a pass deletes it
 		r.queue.Add(types.NamespacedName{Namespace: "demo", Name: "web"})
 		r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)

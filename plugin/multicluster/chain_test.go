@@ -61,9 +61,7 @@ func startChain(t *testing.T, m *Multicluster, plugins string) (udp, tcp string)
 		Filepath: "Corefile", ServerTypeName: "dns",
 		Contents: []byte(".:0 {\n bind 127.0.0.1\n" + plugins + "\n" + testPlugin + "\n}"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { shutDown(t, instance) })
 	server := instance.Servers()[0]
 	return server.LocalAddr().String(), server.Addr().String()
@@ -168,9 +166,7 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 	transferred := func(r *dns.Msg) (all []dns.RR) {
 		t.Helper()
 		envelopes, err := (&dns.Transfer{DialTimeout: patience, ReadTimeout: patience}).In(r, tcp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for envelope := range envelopes {
 			if envelope.Error != nil {
 				t.Fatal(envelope.Error)

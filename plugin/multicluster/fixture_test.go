@@ -3,6 +3,7 @@
 package multicluster
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -148,9 +149,7 @@ func readCases(text string) (all []test.Case) {
 func file(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -172,3 +171,11 @@ func zoneOf(m *Multicluster) []string {
 }
 
 var udpClient = &test.ResponseWriter{}
+
+// must ends the test if there is an error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -37,9 +37,7 @@ func FuzzServeDNS(f *testing.F) {
 		state := request.Request{Req: r.Copy(), W: w}
 		recorder := dnstest.NewRecorder(w)
 		rcode, err := m.ServeDNS(t.Context(), recorder, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if recorder.Msg == nil {
 			if rcode != dns.RcodeRefused {
 				t.Fatalf("nothing is written, and %s returned", dns.RcodeToString[rcode])
@@ -55,9 +53,7 @@ func FuzzServeDNS(f *testing.F) {
 			t.Fatalf("%d answers and %d authorities", len(reply.Answer), len(reply.Ns))
 		}
 		sections := len(reply.Answer) + len(reply.Extra)
-		if err := request.NewScrubWriter(state.Req, w).WriteMsg(reply); err != nil {
-			t.Fatal(err)
-		}
+		must(t, request.NewScrubWriter(state.Req, w).WriteMsg(reply))
 		if _, err := reply.Pack(); err != nil {
 			t.Fatal(err)
 		}

@@ -153,9 +153,7 @@ func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
 	notifyCadence = cadence{time.Millisecond, time.Millisecond, time.Millisecond}
 	t.Cleanup(func() { notifyCadence = before })
 	secondary, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer secondary.Close()
 	api := newAPIServer(t, "10.42.0.1")
 	s := newReloads(t, api, func(s *reloads) string {

@@ -25,9 +25,7 @@ import (
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	if !found {
 		t.Fatalf("README.md has no section %s", heading)
@@ -69,14 +67,10 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 		Kubeconfig: newAPIServer(t, "10.42.0.1").kubeconfig, Imports: []watch.Resource{watch.ServiceImports, watch.GKEServiceImports},
 	}
 	source, err := watch.Open(t.Context(), options, &newTestPlugin().config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	<-source.Synced()
 	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := section(t, "Metrics")
 	text := strings.Join(strings.Fields(all), " ")
 	var want []string

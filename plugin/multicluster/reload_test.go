@@ -123,9 +123,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func unused(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
 }

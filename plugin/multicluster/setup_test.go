@@ -94,9 +94,7 @@ func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
 		api := newAPIServer(t, "10.42.0.1")
 		api.granted, test.options.Kubeconfig = test.granted, api.kubeconfig
 		s, err := watch.Open(t.Context(), test.options, &newTestPlugin().config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		<-s.Settled()
 		state := s.Index().State()
 		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {

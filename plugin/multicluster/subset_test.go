@@ -153,9 +153,7 @@ func TestClientBehindAProxy(t *testing.T) {
 func TestTheServersPreference(t *testing.T) {
 	m := newTestPlugin(service{"db", recordtest.SQL, recordtest.Slices("east: 10.1.0.1; west: 10.2.0.1")})
 	source, err := watch.New(t.Context(), &rest.Config{Host: "127.0.0.1:1"}, watch.Options{}, &m.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.source.Store(source)
 	m.config.Cluster, m.prefer = "east", record.PreferCluster
 	check(t, m, readCases("A db.demo.svc.@ = 10.1.0.1")[0])

@@ -33,9 +33,7 @@ const zone = "clusterset.local."
 func kubeadm(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../test/quickstart/testdata/coredns.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := regexp.MustCompile(`(?s)\n  Corefile: \|\n(.*?)\n---`).FindStringSubmatch(string(text))
 	if found == nil {
 		t.Fatal("no Corefile")
@@ -71,9 +69,7 @@ func install(corefile string) *fake.Clientset {
 func answering(t *testing.T, serves func() bool) string {
 	t.Helper()
 	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &miekg.Server{PacketConn: socket, Handler: miekg.HandlerFunc(func(w miekg.ResponseWriter, question *miekg.Msg) {
 		reply := new(miekg.Msg).SetReply(question)
 		if serves() {
@@ -94,9 +90,7 @@ func answering(t *testing.T, serves func() bool) string {
 func corefileOf(t testing.TB, client *fake.Clientset) string {
 	t.Helper()
 	configMap, err := client.CoreV1().ConfigMaps(CoreDNSNamespace).Get(t.Context(), CoreDNSName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return configMap.Data[CorefileKey]
 }
 
@@ -146,9 +140,7 @@ func TestDisableRevertsEnable(t *testing.T) {
 func TestEnableChangesNothing(t *testing.T) {
 	const plain = ". {\n  errors\n  reload\n}\n"
 	older, err := with(plain, zone, []string{"10.96.0.98"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	failing := func(err error) func(*fake.Clientset) error { // once
 		return func(client *fake.Clientset) error {
 			client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -195,9 +187,7 @@ func TestEnableChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := install(test.corefile)
 			if test.change != nil {
-				if err := test.change(client); err != nil {
-					t.Fatal(err)
-				}
+				must(t, test.change(client))
 			}
 			client.PrependReactor("update", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				update := action.(clienttesting.UpdateActionImpl)

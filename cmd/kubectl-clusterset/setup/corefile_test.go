@@ -126,8 +126,6 @@ func FuzzParseCorefile(f *testing.F) {
 func parse(t *testing.T, text string) *Corefile {
 	t.Helper()
 	corefile, err := ParseCorefile(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return corefile
 }

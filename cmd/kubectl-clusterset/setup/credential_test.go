@@ -46,15 +46,11 @@ func issuer(t *testing.T, refuses func(token, path string) (int, string)) (*peer
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.crt")
 	err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	source, err := cluster.FromConfig(&rest.Config{
 		Host: server.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{CAFile: authority},
 	}, "admin@east", system)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said := &bytes.Buffer{}
 	o := quiet(50 * time.Millisecond)
 	o.Teller.Out = said

@@ -4,7 +4,6 @@ package setup
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,9 +29,7 @@ func TestJoinBegins(t *testing.T) {
 	} {
 		east, west := joined("east"), joined("west")
 		east.Config, west.Config = &rest.Config{}, &rest.Config{TLSClientConfig: rest.TLSClientConfig{Insecure: insecure}}
-		if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), cluster.HeartbeatLease, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), cluster.HeartbeatLease, metav1.DeleteOptions{}))
 		synctest.Test(t, func(t *testing.T) {
 			if err := Join(t.Context(), quiet(time.Minute, east, west)); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
@@ -48,10 +45,8 @@ func TestJoinBegins(t *testing.T) {
 func TestJoinSkipsMembersOfFlags(t *testing.T) {
 	east, west := joined("east"), joined("west")
 	east.Config, west.Config = &rest.Config{Host: "https://10.0.0.1:6443"}, &rest.Config{Host: "https://10.0.0.2:6443"}
-	if err := errors.Join(east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "")),
-		west.Kube.(*fake.Clientset).Tracker().Add(memberLease("east", "clusterprofile:fleet ClusterProfile fleet/east"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "")),
+		west.Kube.(*fake.Clientset).Tracker().Add(memberLease("east", "clusterprofile:fleet ClusterProfile fleet/east")))
 	var results bytes.Buffer
 	o := quiet(time.Minute, east, west)
 	o.DryRun, o.Teller.Results = true, &results
@@ -83,9 +78,7 @@ func TestJoinDryRun(t *testing.T) {
 		var progress, results bytes.Buffer
 		o := quiet(time.Minute, east, west)
 		o.DryRun, o.Teller = true, cluster.Teller{Out: &progress, Results: &results, Timeout: time.Minute}
-		if err := errors.Join(created, patched, Join(t.Context(), o)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, created, patched, Join(t.Context(), o))
 		if results.String() != "west would get a credential to read east (dry run)\neast would get a credential to read west (dry run)\n" {
 			t.Errorf("got\n%s", results.String())
 		}

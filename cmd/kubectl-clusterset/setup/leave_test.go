@@ -113,13 +113,9 @@ func TestLeave(t *testing.T) {
 		var left []string
 		for _, c := range o.Clusters {
 			secrets, err := c.Credentials(t.Context(), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			accounts, err := c.Kube.CoreV1().ServiceAccounts(system).List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var names, want []string
 			for i := range accounts.Items {
 				names = append(names, accounts.Items[i].Name)
@@ -158,9 +154,7 @@ func TestLeaveGoesOn(t *testing.T) {
 		},
 	} {
 		east := joined("east", test.members...)
-		if err := east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", test.origin)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", test.origin)))
 		synctest.Test(t, func(t *testing.T) {
 			if err := Leave(t.Context(), quiet(time.Minute, east), test.id); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("%q: got %v, want %s", test.origin, err, test.want)
@@ -177,9 +171,7 @@ func TestLeaveGoesOn(t *testing.T) {
 func TestDrainOfAnInventory(t *testing.T) {
 	for drain, what := range map[bool]string{true: "drained", false: "not drained"} {
 		east := joined("east")
-		if err := east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "clusterprofile:fleet ClusterProfile fleet/west")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "clusterprofile:fleet ClusterProfile fleet/west")))
 		answer(t, func(string) state.Cluster {
 			return state.Cluster{Members: []state.Member{{Cluster: "west", Drained: !drain, Credential: "ClusterProfile fleet/west"}}}
 		})
@@ -259,5 +251,13 @@ func TestDrainThatNobodySees(t *testing.T) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		})
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
