@@ -112,9 +112,7 @@ func TestNothingIsLeft(t *testing.T) {
 			for client, want := range map[*fake.Clientset][]string{test.east: nil, test.west: {other.Name}} {
 				pods, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
 				services, failed := client.CoreV1().Services(system).List(t.Context(), metav1.ListOptions{})
-				if err := errors.Join(err, failed); err != nil {
-					t.Fatal(err)
-				}
+				must(t, err, failed)
 				var got []string
 				for i := range pods.Items {
 					got = append(got, pods.Items[i].Name)

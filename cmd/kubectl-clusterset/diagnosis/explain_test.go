@@ -52,9 +52,7 @@ func TestExpect(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
 		_ = w.WriteMsg(new(dns.Msg).SetRcode(question, dns.RcodeNameError))
 	})}
@@ -78,9 +76,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("got %+v", last)
 	}
 	var text strings.Builder
-	if err := all[0].Text(&text, false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, all[0].Text(&text, false))
 	for _, want := range []string{
 		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "RULES", "tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
 		"DNS (queried at " + address + ")\n", "- DNS returns NXDOMAIN for web.shop.svc.clusterset.local A instead of 10.161.0.1.\n",

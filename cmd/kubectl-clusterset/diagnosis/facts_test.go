@@ -92,9 +92,7 @@ func TestLost(t *testing.T) {
 			}
 		}))
 		from, err := cluster.FromConfig(&rest.Config{Host: server.URL}, "a", "mcs")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := &Cluster{Cluster: from, MCSVersion: "v1beta1"}
 		got, err := c.lost(t.Context())
 		server.Close()

@@ -25,9 +25,7 @@ func TestReviews(t *testing.T) {
 	var refusal error
 	client, reviewed := fake.NewClientset(), map[string]bool{}
 	add := func(name string) {
-		if err := client.Tracker().Add(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: name}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.Tracker().Add(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: name}}))
 	}
 	for _, name := range []string{"clusterset-member", "clusterset-member-west", "clusterset-controller"} {
 		add(name)

@@ -82,9 +82,7 @@ func TestStatus(t *testing.T) {
 	m.State, m.Path, m.Server, m.ServerName = "stale", "unreachable", "https://west.example:6443", "kubernetes"
 	m.Expires, status.Findings = now.Add(-time.Hour), []state.Finding{{What: "The credential of west expired."}}
 	var text strings.Builder
-	if err := status.Text(&text, true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, status.Text(&text, true))
 	for _, want := range []string{
 		"stale,unreachable", "https://west.example:6443   kubernetes", "expired", "shop/web", "! The credential of west expired.",
 	} {

@@ -71,20 +71,14 @@ func TestSysdump(t *testing.T) {
 			Host: host, BearerToken: user,
 			TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		}, context, "clusterset-dns")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clusters = append(clusters, c)
 	}
 	var archive bytes.Buffer
 	failed, err := WriteSysdump(t.Context(), &archive, "dump", clusters, map[string]string{"status.txt": "status\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unzipped, err := gzip.NewReader(&archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string]string{}
 	for reader := tar.NewReader(unzipped); ; {
 		header, err := reader.Next()
@@ -92,9 +86,7 @@ func TestSysdump(t *testing.T) {
 			break
 		}
 		text, readErr := io.ReadAll(reader)
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err, readErr)
 		files[strings.TrimPrefix(header.Name, "dump/")] = string(text)
 	}
 	for name, text := range files {
