@@ -46,9 +46,6 @@ func TestFromServiceInvalid(t *testing.T) {
 
 func TestFromServiceSpec(t *testing.T) {
 	type families = []corev1.IPFamily
-	port := func(name string, protocol corev1.Protocol) corev1.ServicePort {
-		return corev1.ServicePort{Name: name, Port: 80, Protocol: protocol}
-	}
 	for name, test := range map[string]struct {
 		change func(*corev1.ServiceSpec)
 		want   string // type, ports, families, session affinity and internal traffic policy
@@ -65,9 +62,6 @@ func TestFromServiceSpec(t *testing.T) {
 			s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
 		}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
 		"port without protocol": {func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = "" }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-		"SCTP, and one number in two protocols": {func(s *corev1.ServiceSpec) {
-			s.Ports = []corev1.ServicePort{port("a", "SCTP"), port("b", "UDP")}
-		}, "ClusterSetIP [{a SCTP 80 } {b UDP 80 }] [IPv4] None Cluster"},
 	} {
 		spec := mustView(t, newExport(), newService("80/TCP", func(s *corev1.Service) { test.change(&s.Spec) })).Spec
 		got := fmt.Sprint(spec.Type, " ", spec.Ports, " ", spec.IPFamilies, " ", spec.SessionAffinity, " ", spec.InternalTrafficPolicy)
@@ -185,10 +179,6 @@ func TestFromServiceSlices(t *testing.T) {
 			slices{newSlice("b", "80/TCP", "127.0.0.1"), newSlice("a", "80/TCP", "127.0.0.2")},
 			"IPv4 TCP/80->80; IPv4 TCP/80->80",
 			"BadAddress: EndpointSlice demo/a: 127.0.0.2 is not the address of a pod; BadAddress: EndpointSlice demo/b: 127.0.0.1 is not the address of a pod",
-		},
-		"both families": {
-			slices{newSlice("a", "80/TCP", "fd00::1"), newSlice("b", "80/TCP", "10.1.0.2")},
-			"IPv4 TCP/80->80 10.1.0.2@zone-a; IPv6 TCP/80->80 fd00::1@zone-a", "",
 		},
 		"addresses of no pod": {
 			slices{newSlice("a", "80/TCP", "127.0.0.1 10.1.0.1 169.254.169.254")},

@@ -24,9 +24,7 @@ func TestDemote(t *testing.T) {
 		kind   func(*export.View)
 		want   string // first endpoint of the silent cluster
 	}{
-		"another has it":            {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1")}, nil, demoted},
 		"no other cluster":          {"10.1.0.1", "80/TCP", nil, nil, ready},
-		"another has none":          {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "")}, nil, ready},
 		"another's is not ready":    {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "!10.2.0.1")}, nil, ready},
 		"another port":              {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:81/TCP", "10.2.0.1")}, nil, ready},
 		"another protocol":          {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:80/UDP", "10.2.0.1")}, nil, ready},
@@ -38,7 +36,6 @@ func TestDemote(t *testing.T) {
 		"headless":                  {"10.1.0.1", "80/TCP", exports{v("b", 2, "80/TCP", "10.2.0.1", headless)}, headless, demoted},
 		"headless without ports":    {"10.1.0.1", "", exports{v("b", 2, "", "10.2.0.1", headless)}, headless, demoted},
 		"headless, nothing ready":   {"10.1.0.1", "", exports{v("b", 2, "", "!10.2.0.1", headless)}, headless, ready},
-		"headless, another port":    {"10.1.0.1", "a:80/TCP", exports{v("b", 2, "b:81/TCP", "10.2.0.1", headless)}, headless, ready},
 		"headless, one has no port": {"10.1.0.1", "", exports{v("b", 2, "b:81/TCP", "10.2.0.1", headless)}, headless, demoted},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,10 +23,7 @@ func TestPorts(t *testing.T) {
 		want    string   // ports of the import
 		slices  []string // ports of the clusters' slices
 	}{
-		"one unnamed":                   {[]string{"80/TCP"}, "80/TCP", []string{"8080/TCP"}},
-		"one unnamed in all":            {[]string{"80/TCP", "80/TCP"}, "80/TCP", []string{"8080/TCP", "8080/TCP"}},
-		"union":                         {[]string{"http:80/TCP", "http:80/TCP metrics:90/TCP", "dns:53/UDP"}, "http:80/TCP metrics:90/TCP dns:53/UDP", []string{"http:8080/TCP", "http:8080/TCP metrics:8090/TCP", "dns:8053/UDP"}},
-		"one number in three protocols": {[]string{"a:53/TCP b:53/UDP", "c:53/SCTP"}, "a:53/TCP b:53/UDP c:53/SCTP", []string{"a:8053/TCP b:8053/UDP", "c:8053/SCTP"}},
+		"one number in three protocols":                                 {[]string{"a:53/TCP b:53/UDP", "c:53/SCTP"}, "a:53/TCP b:53/UDP c:53/SCTP", []string{"a:8053/TCP b:8053/UDP", "c:8053/SCTP"}},
 		"one name, two numbers: only those with the number are reached": {[]string{"http:80/TCP", "http:81/TCP"}, "http:80/TCP", []string{"http:8080/TCP", ""}},
 		"one number, two names: the oldest's name everywhere":           {[]string{"http:80/TCP", "web:80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"}},
 		"names swapped": {[]string{"a:80/TCP b:81/TCP", "a:81/TCP b:80/TCP"}, "a:80/TCP b:81/TCP", []string{"a:8080/TCP b:8081/TCP", "a:8080/TCP b:8081/TCP"}},

@@ -131,7 +131,6 @@ func TestIPFamilies(t *testing.T) {
 		ready            string
 		renew            bool // the Service must be made anew
 	}{
-		"first time":                            {"46", "46", "", "", "46", "", "Pending", false},
 		"order of the export":                   {"64", "46", "", "", "64", "", "Pending", false},
 		"order of the derived Service":          {"64", "46", "10.0.0.1 fd00::1", "", "46", "10.0.0.1 fd00::1", "Ready", false},
 		"order of the IPs, the Service is gone": {"64", "46", "", "10.0.0.1 fd00::1", "46", "10.0.0.1 fd00::1", "Pending", false},

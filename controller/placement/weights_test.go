@@ -19,8 +19,6 @@ import (
 func TestShares(t *testing.T) {
 	for _, test := range []struct{ weights, ready, used, each string }{
 		{"west=1", "east=99 west=3", "east=99 west=1", "east=512 west=168"},
-		{"west=50", "east=4 west=10", "east=4 west=4", "east=6400 west=2560"}, // the same number each
-		{"west=75", "east=4 west=20", "east=4 west=12", "east=3200 west=1920"},
 		{" west = 10,north=20 ", "east=7 west=5 north=5", "east=7 north=2 west=1", "east=5120 north=2048 west=1024"},
 		{"west=70, east=30", "east=10 west=7 north=5", "east=3 north=0 west=7", "east=1536 north=0 west=5120"},
 		{"west=100, east=0", "east=10 west=7", "east=0 west=7", "east=0 west=7424"},

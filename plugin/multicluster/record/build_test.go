@@ -47,10 +47,6 @@ func TestBuild(t *testing.T) {
 			"ports in several slices of an endpoint are all its ports", recordtest.Headless("web=80 sql=5432"), "east: 10.1.0.1; east[web=8080]: 10.1.0.1 10.1.0.2",
 			ofOne + "; A 10.1.0.2; 10-1-0-2.east A 10.1.0.2; web SRV 8080 10-1-0-1.east 10-1-0-2.east", "",
 		},
-		{
-			"each pair of target and port number appears once", recordtest.Headless("tcp=53 udp=53/UDP"), "east[tcp=53 udp=53/UDP]: 10.1.0.1",
-			one + "; tcp SRV 53 10-1-0-1.east; _udp._udp SRV 53 10-1-0-1.east", "",
-		},
 		{"ports that the import does not declare do not leak", sql, "east[sql=5432 admin=1 sql=1/UDP]: 10.1.0.1", ofOne, ""},
 		{
 			"a headless import that declares no ports has those of its slices", none, "east: 10.1.0.1; west[]: 10.2.0.1",
@@ -59,14 +55,9 @@ func TestBuild(t *testing.T) {
 		{"an annotation that is not valid", sql, "east priority=high: 10.1.0.1", ofOne, "invalid_srv:1"},
 		{"a headless import whose ports are all invalid has none", recordtest.Headless("sql=0"), "east: 10.1.0.1", one, "invalid_port:1"},
 		{
-			"a headless import has the families that it lists", "{type: Headless, ports: [], ipFamilies: [IPv4]}", "east[]: 10.1.0.1/a; east: fd00::1/a",
-			"A 10.1.0.1; a.east A 10.1.0.1", "",
-		},
-		{
 			"a headless import that lists IPv6 alone", "{type: Headless, ports: [], ipFamilies: [IPv6]}", "east: 10.1.0.1; west[]: fd00::1/a",
 			"AAAA fd00::1; a.west AAAA fd00::1", "",
 		},
-		{"an unnamed port has no name", recordtest.Headless("=80"), "east[=8080/TCP]: 10.1.0.1", one + "; SRV 8080 10-1-0-1.east", ""},
 		{
 			"endpoints without a valid source cluster have no host name", sql, ": 10.1.0.1/a; east: 10.1.0.2/a; a.b.c: 10.1.0.3; east.: 10.1.0.4; a_b: 10.1.0.5",
 			"A 10.1.0.1 10.1.0.2 10.1.0.3 10.1.0.4 10.1.0.5; a.east A 10.1.0.2; sql SRV 5432 a.east", "invalid_source_cluster:4",

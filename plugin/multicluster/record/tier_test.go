@@ -51,14 +51,12 @@ func TestTiers(t *testing.T) {
 		a, srv      string // as in tiersOf
 	}{
 		"the operator is silent":              {plain, usual, record.PreferDefault, inA, all, "0: " + all},
-		"the cluster":                         {plain, usual, record.PreferCluster, inA, "1.1 1.2", homeFirst},
 		"a zone abroad":                       {plain, usual, record.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
 		"an unknown client":                   {plain, usual, record.PreferZone, nowhere, "1.1 1.2", homeFirst},
 		"the import's own cluster":            {cluster, usual, record.PreferNone, inA, "1.1 1.2", homeFirst},
 		"the import's own cluster, as a tier": {local, usual, record.PreferNone, inA, "1.1 1.2", homeFirst},
 		"tiers are the controller's":          {tiers, usual, record.PreferDefault, inA, all, "0: " + all},
 		"the import's zone":                   {sameZone, usual, record.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"the import's both":                   {both, usual, record.PreferZone, inA, "1.1 1.2", homeFirst},
 		"the import wants nothing":            {none, usual, record.PreferZone, inA, all, "0: " + all},
 		"no cluster, but the zone":            {noneButZone, usual, record.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
 		"nothing at home":                     {plain, abroad, record.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
@@ -74,9 +72,6 @@ func TestTiers(t *testing.T) {
 		"each family of another cluster": {plain, "east: 10.1.0.1@a; west: fd00::1@a", record.PreferCluster, inA, "1.1 fd00::1", "0: 1.1, 1: fd00--1"},
 		"no endpoint has a zone":         {plain, "east: 10.1.0.1; west: 10.2.0.1", record.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
-		"the order of slices": {
-			plain, "east: 10.1.0.1; west priority=2: ~10.2.0.1; north priority=4: ~10.3.0.1", 0, inA, "1.1", "0: 1.1, 2: 2.1, 4: 3.1",
-		},
 		"shares": {
 			plain, "east weight=80: 10.1.0.1 10.1.0.2; west weight=27: 10.2.0.1 ~10.2.0.2", 0, inA, "1.1 1.2 2.1",
 			"0: 1.1*80 1.2*80 2.1*27 2.2*27",
