@@ -45,7 +45,6 @@ func TestFromServiceInvalid(t *testing.T) {
 }
 
 func TestFromServiceSpec(t *testing.T) {
-	type families = []corev1.IPFamily
 	for name, test := range map[string]struct {
 		change func(*corev1.ServiceSpec)
 		want   string // type, ports, families, session affinity and internal traffic policy
@@ -53,14 +52,11 @@ func TestFromServiceSpec(t *testing.T) {
 		"nothing":                {func(*corev1.ServiceSpec) {}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
 		"headless":               {func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "None", []string{"None"} }, "Headless [{ TCP 80 }] [IPv4] None Cluster"},
 		"headless without ports": {func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports = "None", nil }, "Headless [] [IPv4] None Cluster"},
-		"dual stack":             {func(s *corev1.ServiceSpec) { s.IPFamilies = families{"IPv6", "IPv4"} }, "ClusterSetIP [{ TCP 80 }] [IPv6 IPv4] None Cluster"},
 		"without a policy":       {func(s *corev1.ServiceSpec) { s.InternalTrafficPolicy = nil }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-		"policy Local": {func(s *corev1.ServiceSpec) {
-			s.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
-		}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Local"},
 		"affinity config without affinity": {func(s *corev1.ServiceSpec) {
 			s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
 		}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
+		"SCTP":                  {func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = "SCTP" }, "ClusterSetIP [{ SCTP 80 }] [IPv4] None Cluster"},
 		"port without protocol": {func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = "" }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
 	} {
 		spec := mustView(t, newExport(), newService("80/TCP", func(s *corev1.Service) { test.change(&s.Spec) })).Spec

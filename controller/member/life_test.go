@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -32,9 +31,7 @@ func certificate(t *testing.T, from, to time.Time) []byte {
 // write returns a file with the content.
 func write(t *testing.T, path string, content []byte) string {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)); err != nil { // atomically
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)) // atomically
 	return path
 }
 

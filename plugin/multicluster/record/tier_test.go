@@ -76,9 +76,6 @@ func TestTiers(t *testing.T) {
 			plain, "east weight=80: 10.1.0.1 10.1.0.2; west weight=27: 10.2.0.1 ~10.2.0.2", 0, inA, "1.1 1.2 2.1",
 			"0: 1.1*80 1.2*80 2.1*27 2.2*27",
 		},
-		"what terminates": {
-			plain, "east: 10.1.0.1 ~10.1.0.2; west priority=2 terminating=2: ~10.2.0.1 !10.2.0.9 ~10.2.0.2", 0, inA, "1.1", "0: 1.1, 2: 2.1",
-		},
 		"none is ready": {
 			plain, "east: ~10.1.0.1; west priority=2 terminating=1: ~10.2.0.1 ~10.2.0.2", 0, inA, "1.1 2.1 2.2", "0: 1.1, 2: 2.1 2.2",
 		},
