@@ -109,10 +109,6 @@ func TestExplain(t *testing.T) {
 			s.Refused = map[string]string{"west": `--accept has "team-a"`}
 		}},
 		"nothing": {nil, nil, nil, nil},
-		"invalid": {nil, nil, nil, func(s *Subject) {
-			s.Observed.ServiceExport = serviceExport
-			s.Observed.Invalid = &export.Invalid{Reason: "NoService", Message: "Service shop/web does not exist."}
-		}},
 		// An export for this cluster whose Service does not exist.
 		"absent": {[]merge.Contribution{{View: absent}}, nil, &Publisher{}, nil},
 		// A fresh member with an import that outgrew a limit.
