@@ -149,9 +149,9 @@ func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
 }
 
 func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
-	before := notifyCadence
-	notifyCadence = cadence{time.Millisecond, time.Millisecond, time.Millisecond}
-	t.Cleanup(func() { notifyCadence = before })
+	before := notifyPause
+	notifyPause = 5 * time.Millisecond
+	t.Cleanup(func() { notifyPause = before })
 	secondary, err := net.ListenPacket("udp", "127.0.0.1:0")
 	must(t, err)
 	defer secondary.Close()

@@ -50,14 +50,9 @@ func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, er
 // The transfer plugin implements it.
 type notifier interface{ Notify(zone string) error }
 
-// cadence limits how often the secondaries of a zone get NOTIFY: each one may cost a full transfer to each secondary.
-type cadence struct {
-	start  time.Duration // before the first NOTIFY: the server must listen before secondaries query it
-	gather time.Duration // between checks of the serial: one NOTIFY covers all changes in between
-	pause  time.Duration // after a NOTIFY
-}
-
-var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 5 * time.Second}
+// notifyPause is the time before the first NOTIFY, because the server must listen before secondaries query it, and after
+// each one, because each may cost a full transfer to each secondary. A test shortens it.
+var notifyPause = 5 * time.Second
 
 // notifySecondaries sends NOTIFY for each zone once the plugin or its predecessor has answers, and whenever an answer
 // changes, until the context ends. It does nothing unless the handler is the transfer plugin.
@@ -65,22 +60,23 @@ func (m *Multicluster) notifySecondaries(ctx context.Context, handler plugin.Han
 	transfer, ok := handler.(notifier)
 	for _, zone := range m.config.Zones { // in parallel: slow secondaries of one zone do not delay other zones
 		if ok {
-			go m.notify(ctx, notifyCadence, transfer, zone)
+			go m.notify(ctx, transfer, zone)
 		}
 	}
 }
 
 // notify sends NOTIFY for one zone until the context ends. Failures are logged at most once a minute.
-func (m *Multicluster) notify(ctx context.Context, c cadence, transfer notifier, zone string) {
+func (m *Multicluster) notify(ctx context.Context, transfer notifier, zone string) {
 	logged := rate.Sometimes{Interval: time.Minute}
 	var notified *record.State
-	for wait := c.start; await(ctx, time.After(wait)); {
+	pause := notifyPause
+	for wait := pause; await(ctx, time.After(wait)); {
 		state := m.active().state() // read before NOTIFY: a change during NOTIFY needs another one
 		if state == notified {      // at first, neither has answers
-			wait = c.gather
+			wait = pause / 5 // one NOTIFY covers all changes in between
 			continue
 		}
-		notified, wait = state, c.pause
+		notified, wait = state, pause
 		if err := transfer.Notify(zone); err != nil {
 			logged.Do(func() {
 				log.Warningf("NOTIFY for zone %s failed, so secondaries may answer with old records until they refresh: "+
