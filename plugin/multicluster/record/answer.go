@@ -138,14 +138,6 @@ func (q *Question) reply(answer, extra []dns.RR, truncated bool) Result {
 	return Found
 }
 
-// limit returns how many of n records the answer may have.
-func (q *Question) limit(n int) int {
-	if q.Max > 0 {
-		return min(n, q.Max)
-	}
-	return n
-}
-
 // maxAlways is the number of address records that fit into any message.
 const maxAlways = 4
 

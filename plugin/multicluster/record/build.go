@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -128,11 +129,7 @@ func (b *blockBuilder) nameHost(e *endpoint) {
 	if e.Cluster == "" || maxLabel+len(e.Cluster) <= b.maxHost {
 		return // any host label fits
 	}
-	length := len(e.host)
-	if length == 0 {
-		length = len(appendHostLabel(nil, e.addr))
-	}
-	if length+len(e.Cluster) > b.maxHost {
+	if cmp.Or(len(e.host), len(appendHostLabel(nil, e.addr)))+len(e.Cluster) > b.maxHost {
 		e.host, e.Cluster = "", ""
 		b.service.Skips.Add(NameTooLong, 1)
 	}

@@ -158,18 +158,12 @@ func packHostnames(hosts []string) *hostnames {
 		prefix = prefix[:n]
 	}
 	h := &hostnames{prefix: uint8(len(prefix)), ends: make([]uint32, len(hosts))}
-	length := len(prefix)
+	text := []byte(prefix)
 	for i, host := range hosts {
-		length += len(host) - len(prefix)
-		h.ends[i] = uint32(length)
+		text = append(text, host[len(prefix):]...)
+		h.ends[i] = uint32(len(text))
 	}
-	var text strings.Builder
-	text.Grow(length)
-	text.WriteString(prefix)
-	for _, host := range hosts {
-		text.WriteString(host[len(prefix):])
-	}
-	h.text = text.String()
+	h.text = string(text) // without spare capacity
 	return h
 }
 

@@ -123,7 +123,7 @@ func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 			}
 		}
 	}
-	return i.with(addrs, sortPorts(ports))
+	return i.with(addrs, distinct(ports, comparePorts))
 }
 
 // with returns a copy of the import with the addresses and ports, or the import if it has addresses or addrs is empty.
@@ -132,7 +132,7 @@ func (i *Import) with(addrs []netip.Addr, ports []Port) *Import {
 		return i
 	}
 	filled := *i
-	filled.Addrs, filled.Ports = sortAddrs(addrs), ports
+	filled.Addrs, filled.Ports = distinct(addrs, netip.Addr.Compare), ports
 	return &filled
 }
 
@@ -144,10 +144,4 @@ func ServiceAddresses(ips []string) (addrs []netip.Addr) {
 		}
 	}
 	return addrs
-}
-
-// sortAddrs sorts addresses, and drops duplicates and spare capacity.
-func sortAddrs(addrs []netip.Addr) []netip.Addr {
-	slices.SortFunc(addrs, netip.Addr.Compare)
-	return slices.Clip(slices.Compact(addrs))
 }

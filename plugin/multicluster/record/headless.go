@@ -145,7 +145,7 @@ func (s *Service) nearest(q *Question) Result {
 	if n == 0 {
 		return Empty
 	}
-	limit := q.limit(n)
+	limit := min(n, cmp.Or(q.Max, n))
 	count := max(0, min(limit, q.room()/addressSize(parts[0].Size)))
 	out := newAddressList(count)
 	each(parts, q.Client.Point, func(p *part, entry int, _ *Port) bool {

@@ -52,14 +52,14 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		imported.Skips.Add(InvalidIP, invalid)
 	}
 	if !imported.Headless {
-		imported.Addrs = sortAddrs(addrs)
+		imported.Addrs = distinct(addrs, netip.Addr.Compare)
 	}
 	imported.derived = annotatedServices(object.Annotations)
 	for i := range object.Spec.Ports {
 		port := &object.Spec.Ports[i]
 		imported.Ports = appendPort(imported.Ports, &imported.Skips, port.Name, port.Protocol, port.Port)
 	}
-	imported.Ports = sortPorts(imported.Ports)
+	imported.Ports = distinct(imported.Ports, comparePorts)
 	if imported.Headless {
 		imported.Prefer = preferenceOf(object)
 		imported.anyPort, imported.families = len(object.Spec.Ports) == 0, slices.Clone(object.Spec.IPFamilies)

@@ -26,10 +26,10 @@ func comparePorts(a, b Port) int {
 	return cmp.Or(strings.Compare(a.Label, b.Label), cmp.Compare(a.Number, b.Number))
 }
 
-// sortPorts sorts ports by label and number, and drops duplicates and spare capacity.
-func sortPorts(ports []Port) []Port {
-	slices.SortFunc(ports, comparePorts)
-	return slices.Clip(slices.Compact(ports))
+// distinct sorts values, and drops duplicates and spare capacity.
+func distinct[T comparable](values []T, compare func(a, b T) int) []T {
+	slices.SortFunc(values, compare)
+	return slices.Clip(slices.Compact(values))
 }
 
 // appendPort appends the port with these parts, or counts a skip if no record can hold it.
@@ -99,7 +99,7 @@ func (p portSets) union(a, b *PortSet) *PortSet {
 	if a == nil || a == b {
 		return b
 	}
-	return p.set(sortPorts(slices.Concat(a.ports, b.ports)))
+	return p.set(distinct(slices.Concat(a.ports, b.ports), comparePorts))
 }
 
 // set returns the shared set of these ports.

@@ -109,7 +109,7 @@ func (s *Service) fitting(ports []Port) (fit []Port) {
 			fit = append(fit, Port{Number: port.Number}, port)
 		}
 	}
-	return sortPorts(fit)
+	return distinct(fit, comparePorts)
 }
 
 // answersAs reports whether two services, both of which exist, give the same answers.

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (s *Service) targets(q *Question, label string) Result {
 	if n == 0 {
 		return Empty
 	}
-	limit, room := q.limit(n), q.room()
+	limit, room := min(n, cmp.Or(q.Max, n)), q.room()
 	service := name(s.Import.Key, s.config.Zones[q.Zone])
 	least := len("0.0.") + len(service)
 	most := max(0, min(limit, room/(sizeSRV+least+1)+1))

@@ -4,7 +4,6 @@ package record
 
 import (
 	"net/netip"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -71,9 +70,7 @@ func NewTopology(nodes []Node) *Topology {
 			t.bits = append(t.bits, prefix.Bits())
 		}
 	}
-	slices.Sort(t.bits)
-	t.bits = slices.Clip(slices.Compact(t.bits))
-	slices.Reverse(t.bits)
+	t.bits = distinct(t.bits, func(a, b int) int { return b - a })
 	return t
 }
 
