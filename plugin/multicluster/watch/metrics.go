@@ -3,8 +3,6 @@
 package watch
 
 import (
-	"time"
-
 	"github.com/coredns/coredns/plugin"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,14 +73,11 @@ func (gauges) Collect(metrics chan<- prometheus.Metric) {
 			values[objects][string(resource)] += float64(len(held))
 		}
 		for _, each := range s.stores {
-			synced, accepted := 0.0, 0.0
-			if !each.confirmed.IsZero() {
-				synced = float64(each.confirmed.UnixNano()) / float64(time.Second)
-			}
+			accepted := 0.0
 			if each.healthy {
 				accepted = 1
 			}
-			worst(lastSync, each.resource, synced)
+			worst(lastSync, each.resource, max(0, float64(each.confirmed.UnixMilli())/1000)) // the zero time is before 1970
 			worst(healthy, each.resource, accepted)
 		}
 		s.mu.Unlock()

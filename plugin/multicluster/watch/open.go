@@ -87,18 +87,6 @@ func (o Options) Load() (*rest.Config, error) {
 	return config, nil
 }
 
-// key identifies the watch: equal keys mean equal watches.
-func (o Options) key() (string, error) {
-	content := []byte{}
-	if o.Kubeconfig != "" {
-		var err error
-		if content, err = os.ReadFile(filepath.Clean(o.Kubeconfig)); err != nil {
-			return "", fmt.Errorf("reading the kubeconfig: %w", err)
-		}
-	}
-	return fmt.Sprintf("%#v %x", o, sha256.Sum256(content)), nil
-}
-
 // sources are the running sources by key. Server blocks with the same key share a source, and a reload keeps it.
 var sources = struct {
 	sync.Mutex
@@ -108,11 +96,14 @@ var sources = struct {
 // Open returns the source for the options, the content of the kubeconfig and the configuration of the index. Users with
 // the same values share a source. A user leaves when its context ends, and the source stops when the last user leaves.
 func Open(ctx context.Context, options Options, config *record.Config) (*Source, error) {
-	key, err := options.key()
-	if err != nil {
-		return nil, err
+	var content []byte
+	if options.Kubeconfig != "" {
+		var err error
+		if content, err = os.ReadFile(filepath.Clean(options.Kubeconfig)); err != nil {
+			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		}
 	}
-	key += fmt.Sprintf(" %#v", *config)
+	key := fmt.Sprintf("%#v %x %#v", options, sha256.Sum256(content), *config)
 	sources.Lock()
 	defer sources.Unlock()
 	s := sources.byKey[key]
