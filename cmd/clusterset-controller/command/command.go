@@ -142,13 +142,10 @@ func (f *flags) complete() error {
 }
 
 // parseMember reads id=kubeconfig.
-func parseMember(text string) (member.Static, error) {
-	id, file, _ := strings.Cut(text, "=")
-	if file == "" {
-		return member.Static{}, errors.New("use <id>=<kubeconfig>")
+func parseMember(text string) (static member.Static, err error) {
+	static.Cluster, static.Kubeconfig, _ = strings.Cut(text, "=")
+	if static.Kubeconfig == "" {
+		return static, errors.New("use <id>=<kubeconfig>")
 	}
-	if err := member.ValidateID(id); err != nil {
-		return member.Static{}, err
-	}
-	return member.Static{Cluster: id, Kubeconfig: file}, nil
+	return static, member.ValidateID(static.Cluster)
 }

@@ -16,13 +16,10 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Versions of the MCS API that can be used, the preferred one first.
-var mcsVersions = []string{"v1beta1", "v1alpha1"}
-
-// MCSVersion is the version of the MCS API that the cluster serves, empty if it serves none.
+// MCSVersion is the version of the MCS API that the cluster serves, the newest one that is supported, empty if it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	client := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
-	for _, version := range mcsVersions {
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
 		_, err := client.ServerResourcesForGroupVersionWithContext(ctx, v1beta1.GroupName+"/"+version)
 		switch {
 		case err == nil:

@@ -108,8 +108,10 @@ var dnsChecks = []Check{
 			found.skip(unasked)
 			return
 		}
-		fix := s.enable(c)
+		fix := fmt.Sprintf("Have the cluster's DNS forward %s to the CoreDNS of the chart, see docs/operate/install.md#platforms.", s.Zone)
 		switch by, _ := c.Corefile.By(s.Zone); {
+		case by == "" && c.CoreDNS != nil:
+			fix = "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
 		case by == setup.ByForward:
 			fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.", s.Zone,
 				c.kubectl("-n %s get configmap %s -o yaml", setup.CoreDNSNamespace, setup.CoreDNSName))
@@ -155,12 +157,4 @@ func (c *Cluster) edit(configMap string) string {
 // restart is the command that restarts CoreDNS.
 func (c *Cluster) restart() string {
 	return c.kubectl("-n %s rollout restart deployment %s", setup.CoreDNSNamespace, setup.CoreDNSName)
-}
-
-// enable returns the fix that makes the cluster's DNS serve the zone.
-func (s *Set) enable(c *Cluster) string {
-	if c.CoreDNS != nil {
-		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
-	}
-	return fmt.Sprintf("Have the cluster's DNS forward %s to the CoreDNS of the chart, see docs/operate/install.md#platforms.", s.Zone)
 }

@@ -104,10 +104,8 @@ func (o CoreDNS) answered(ctx context.Context, namespace string, set map[string]
 	}
 	servers, err := open(ctx, namespace, labels.FormatLabels(set), math.MaxInt)
 	for _, server := range servers {
-		defer server.Close()
-	}
-	for _, server := range servers {
 		answer, failed := server.Ask(ctx, o.Zone, "SOA")
+		server.Close()
 		if failed == nil && (answer.Rcode != "NOERROR" || len(answer.Records) == 0) {
 			failed = fmt.Errorf("%s returns %s for %s", server.Name, answer.Text(), name(o.Zone))
 		}
