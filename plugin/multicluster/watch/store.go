@@ -33,7 +33,7 @@ type item struct {
 	// key is the key of the service to which an import or a slice belongs. A slice that Kubernetes mirrors from
 	// Endpoints belongs to a Service, and has the key namespace/name. A single slash occurs in no key of an import.
 	key   string
-	cause time.Time // time of the change behind the slice, if known
+	cause time.Time // time of the change behind the slice, as the controller that wrote it recorded it; zero if unknown
 	// content is what DNS needs: a *record.Import, *record.Endpoints or *record.Node, or the []netip.Addr of a Service.
 	content any
 	// undecodable says why an import is left out.
@@ -81,7 +81,8 @@ func (s *store) item(from any) *item {
 		if s.resource == MirroredEndpointSlices {
 			i.key = objectID(i.namespace, from.Labels[discoveryv1.LabelServiceName])
 		}
-		i.cause = causeOf(from)
+		i.cause, _ = time.Parse(time.RFC3339Nano,
+			cmp.Or(from.Annotations[annotationTriggerTime], from.Annotations[corev1.EndpointsLastChangeTriggerTime]))
 	case *corev1.Node:
 		i.content = record.FromNode(from)
 	}
@@ -104,17 +105,6 @@ func decodeImport(from *unstructured.Unstructured) (*record.Import, error) {
 
 // annotationTriggerTime replaces Kubernetes' annotation in clusterset-controller's slices: kube-proxy reads Kubernetes' one.
 const annotationTriggerTime = "clusterset-dns.github.io/last-change-trigger-time"
-
-// causeOf returns the time of the change that caused the slice's current state, as the controller that wrote or copied
-// the slice recorded it. It is zero if unknown.
-func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
-	text := cmp.Or(slice.Annotations[annotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
-	cause, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}
-	}
-	return cause
-}
 
 // store is the part of a source that one reflector fills: a resource in one namespace, or in all if the namespace is empty.
 type store struct {
