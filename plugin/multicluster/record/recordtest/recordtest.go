@@ -68,13 +68,7 @@ func Ports(text string) string {
 	for port := range strings.FieldsSeq(text) {
 		name, rest, _ := strings.Cut(port, "=")
 		number, protocol, _ := strings.Cut(rest, "/")
-		var fields []string
-		for _, field := range [][2]string{{"name", name}, {"port", number}, {"protocol", protocol}} {
-			if field[1] != "" {
-				fields = append(fields, field[0]+": "+field[1])
-			}
-		}
-		all = append(all, "{"+strings.Join(fields, ", ")+"}")
+		all = append(all, fmt.Sprintf("{name: %s, port: %s, protocol: %s}", name, number, protocol))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
