@@ -184,19 +184,15 @@ func (b *blockBuilder) addHost(host []*endpoint) {
 		if e.InService {
 			b.seen[e.addr] = struct{}{}
 		}
-		if e.InService || e.InHost {
-			b.add(e)
+		if !e.InService && !e.InHost {
+			continue
 		}
+		at, known := b.blocks[e.Class]
+		if !known {
+			at = len(b.members)
+			b.blocks[e.Class] = at
+			b.members = append(b.members, nil)
+		}
+		b.members[at] = append(b.members[at], e)
 	}
-}
-
-// add adds an endpoint to the block of its class.
-func (b *blockBuilder) add(e *endpoint) {
-	at, known := b.blocks[e.Class]
-	if !known {
-		at = len(b.members)
-		b.blocks[e.Class] = at
-		b.members = append(b.members, nil)
-	}
-	b.members[at] = append(b.members[at], e)
 }

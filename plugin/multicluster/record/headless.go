@@ -78,7 +78,7 @@ var oneRecord = make([]Port, 1)
 // label. They are sorted by the endpoints' own priority (only for SRV, RFC 2782), then by distance from the client.
 func (s *Service) parts(q *Question, label string) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
-	near := prefer > PreferNone && q.Client.Place.Known()
+	near := prefer > PreferNone && q.Client.Place.topology != nil
 	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}

@@ -85,14 +85,11 @@ func (t *Topology) Place(client netip.Addr) Place {
 	return Place{topology: t}
 }
 
-// Place is the location of a client. The zero value is unknown.
+// Place is the location of a client. The zero value is unknown: then no endpoint is nearer than another.
 type Place struct {
 	topology *Topology
 	zone     string // empty if unknown
 }
-
-// Known reports whether a topology has located the client. Otherwise no endpoint is nearer than another.
-func (p Place) Known() bool { return p.topology != nil }
 
 // tiers is the number of tiers.
 const tiers = 4
