@@ -77,7 +77,7 @@ func (p *peering) account(ctx context.Context) error {
 		return fmt.Errorf("create its account: %w", err)
 	}
 	err = p.allow(ctx, p.source, grant{
-		name: name, account: name, labels: labels, owner: owner("ServiceAccount", made), verb: "create",
+		name: name, account: name, labels: labels, kind: "ServiceAccount", owner: made, verb: "create",
 		resource: "serviceaccounts/token",
 	})
 	if err != nil {
@@ -91,15 +91,17 @@ func (p *peering) account(ctx context.Context) error {
 type grant struct {
 	name, account  string
 	labels         map[string]string // of both
-	owner          *applymetav1.OwnerReferenceApplyConfiguration
+	kind           string            // of the owner
+	owner          metav1.Object
 	verb, resource string
 }
 
 func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
-	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
-		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(*g.owner.Name).
+	owner := applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(g.kind).WithName(g.owner.GetName()).WithUID(g.owner.GetUID())
+	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(owner).
+		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(g.owner.GetName()).
 			WithVerbs(g.verb))
-	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
+	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(owner).
 		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(g.name)).
 		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(g.account).WithNamespace(c.Namespace))
 	_, err := c.Kube.RbacV1().Roles(c.Namespace).Apply(ctx, role, o.apply())
@@ -111,10 +113,6 @@ func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
 
 func (o Options) apply() metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: cluster.FieldManager, Force: true, DryRun: cluster.DryRun(o.DryRun)}
-}
-
-func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfiguration {
-	return applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(kind).WithName(of.GetName()).WithUID(of.GetUID())
 }
 
 // try returns an error if the source rejects requests of members with the token, at the address of the user. If the reader uses

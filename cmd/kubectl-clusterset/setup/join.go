@@ -170,7 +170,7 @@ func (p *peering) give(ctx context.Context) error {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.source.ID, err)
 	}
 	err = p.allow(ctx, p.reader, grant{
-		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
+		name: "clusterset-renew-" + name, account: ControllerName, kind: "Secret", owner: p.secret, verb: "update",
 		labels: map[string]string{cluster.ClusterLabel: p.source.ID, cluster.ManagedByLabel: cluster.FieldManager}, resource: "secrets",
 	})
 	if err != nil {
