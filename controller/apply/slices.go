@@ -68,9 +68,10 @@ func (p *pass) writeSlices(ctx context.Context) lateClusters {
 		}
 		switch {
 		case errors.Is(err, errStale) && written != nil && !export.IsManaged(written):
-			if foreign := p.foreign(written); cluster == p.observed.Cluster {
+			foreign := p.foreign(written)
+			late.add("", foreign) // no event tells when it is gone, and it blocks no deletion
+			if cluster == p.observed.Cluster {
 				fail(&p.result.ExportConditions, foreign)
-				late.add("", foreign) // no event tells when it is gone, and it blocks no deletion
 			}
 		case errors.Is(err, errStale) && written == nil && waits:
 			// The garbage collector deleted it with the import.
