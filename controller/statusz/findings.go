@@ -92,9 +92,9 @@ func failing(found *state.Findings, services map[types.NamespacedName]error) {
 		return
 	}
 	first := slices.MinFunc(slices.Collect(maps.Keys(services)), byName)
-	found.Fail("services-written", "Give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission "+
-		"webhooks of what the API server refuses.", "The controller cannot write %s (services that fail: %d): %v.", first, len(services),
-		services[first])
+	found.Fail("services-written", "Do what the error says. If the API server refuses a write, give the controller the rights of "+
+		"deploy/rbac.yaml, and look at the quotas and admission webhooks.", "The controller cannot write %s (services that fail: %d): %v.",
+		first, len(services), services[first])
 }
 
 func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
