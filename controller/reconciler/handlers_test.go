@@ -298,25 +298,6 @@ func TestADerivedServiceLosesItsService(t *testing.T) {
 	}
 }
 
-// TestAPassWaitsForAnEvent: it does not ask again and again whether the caches show all writes.
-func TestAPassWaitsForAnEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, web, derived := withoutDerived(t, "web")
-		defer r.ShutDown()
-		r.heartbeat = heartbeat.New(heartbeat.Config{}, nil)
-		if rest := r.pass(t.Context(), web); rest != 0 || !r.Applier.Behind(web) {
-			t.Fatal("the pass does not wait")
-		}
-		if pass(time.Second); r.queue.Len() > 0 {
-			t.Error("the pass is repeated without an event")
-		}
-		err := r.Local.Services.Indexer().Delete(derived)
-		if onChange(r.onService)(derived, nil); err != nil || r.Applier.Behind(web) || queued(r) != "demo/web" {
-			t.Error("the pass waits for ever")
-		}
-	})
-}
-
 // TestAPassFollowsTheLastEvent: a pass that waits until the caches show what the controller wrote begins then.
 func TestAPassFollowsTheLastEvent(t *testing.T) {
 	name := metav1.ObjectMeta{Namespace: "demo", Name: "web"}
@@ -342,11 +323,13 @@ func TestAPassFollowsTheLastEvent(t *testing.T) {
 	}
 }
 
-// TestNoEventShowsAWrite: the service is reconciled again after UnseenFor.
+// TestNoEventShowsAWrite: a pass that waits for an event does not look again and again. The service is reconciled after UnseenFor.
 func TestNoEventShowsAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, web, _ := withoutDerived(t, "web")
 		defer r.ShutDown()
+		r.heartbeat = heartbeat.New(heartbeat.Config{}, nil)
+		r.pass(t.Context(), web)
 		if pass(apply.UnseenFor - 1); !r.Applier.Behind(web) || r.queue.Len() > 0 {
 			t.Error("a pass does not wait")
 		}

@@ -18,6 +18,9 @@ const (
 	othersAtOnce = 4
 )
 
+// hungFor is how long a namespace counts as hung after a slow failure: until a pass that waits for its backoff and hangs has ended.
+const hungFor = 2 * passWithin
+
 // turns bound the services that are reconciled at once while writes hang. They are safe for concurrent use.
 type turns struct {
 	mu sync.Mutex
@@ -44,7 +47,7 @@ func (t *turns) take(service types.NamespacedName) (end func()) {
 		taken, most = t.taken[1], slowAtOnce
 	case !hung:
 		return func() {}
-	case time.Since(at) > passWithin: // a service that fails quickly or not at all proves nothing
+	case time.Since(at) > hungFor: // a service that fails quickly or not at all proves nothing
 		delete(t.hung, service.Namespace)
 		return func() {}
 	}
