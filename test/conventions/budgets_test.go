@@ -33,12 +33,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_448},
-		{"lines of controller/", lines["controller"], 15_870},
-		{"lines of cmd/", lines["cmd"], 5_157},
-		{"lines of " + units, lines[units], 51_087},
+		{"lines of plugin/", lines["plugin"], 4_386},
+		{"lines of controller/", lines["controller"], 15_734},
+		{"lines of cmd/", lines["cmd"], 5_141},
+		{"lines of " + units, lines[units], 50_821},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_526},
+		{"words of Markdown", words, 24_525},
 	} {
 		switch {
 		case each.is > each.most:
