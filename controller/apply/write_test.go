@@ -74,7 +74,7 @@ func TestStale(t *testing.T) {
 			live, err = write(t.Context(), p, services, services.Update, test.seen, desired, equalService)
 		}
 		want := test.verb + " "
-		if test.answer != nil && (test.verb != "delete" || test.answer != error(missing)) {
+		if test.answer != nil && (test.verb != "delete" || !errors.Is(test.answer, missing)) {
 			want += "get "
 		}
 		if !errors.Is(err, test.want) || Stale(err) && live != test.live || asked != want {

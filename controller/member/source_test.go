@@ -143,10 +143,10 @@ func TestAnnotationsOfAFile(t *testing.T) {
 	known := &Member{}
 	known.source.Store(is)
 	for _, text := range []string{"{", with("{clusterset-dns.github.io/rank: 5}")} { // the member keeps its restrictions
-		for when, known := range map[string]*Member{"": known, " after a restart": nil} {
+		for when, known := range map[string]*Member{"in time": known, "after a restart": nil} {
 			is, err := parse(file(text), is.candidate, known)
 			if err == nil || !is.unread || len(is.cidrs) != 1 || is.rank != 5 || len(is.candidate.Annotations) != 2 {
-				t.Errorf("%s after annotations%s: %+v, %v", text, when, is, err)
+				t.Errorf("%s after annotations, %s: %+v, %v", text, when, is, err)
 			}
 		}
 	}
