@@ -65,7 +65,7 @@ var scoping = []mutant{
 	at("cmd/kubectl-clusterset/command/set.go", "an unset variable removes all members",
 		`if args[0] == "" {`, `if false {`),
 	at("cmd/kubectl-clusterset/setup/coredns.go", "CoreDNS forwards the zone to a CoreDNS that does not serve it",
-		`err := o.answered(ctx, chart.Namespace, chart.Spec.Selector)`, `err := error(nil)`),
+		`_, err := o.answered(ctx, chart.Namespace, chart.Spec.Selector)`, `err := error(nil)`),
 	at("cmd/kubectl-clusterset/setup/credential.go", "a credential that the source rejects replaces one that works",
 		`if err := p.try(ctx, token, at.Server); err != nil {`, `if err := error(nil); err != nil {`),
 }

@@ -117,5 +117,5 @@ var deciding = []mutant{
 	at("controller/apply/slices.go", "old slices are deleted although the new ones could not be written",
 		`		case err != nil:
 			late.add(`, `		case err != nil:
-			behind{}.add(`),
+			lateClusters{}.add(`),
 }
