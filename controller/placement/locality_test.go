@@ -49,6 +49,7 @@ func TestLocality(t *testing.T) {
 	}{
 		"nothing":                   {nil, labelled, "", "none none", "", ""},
 		"the annotation":            {changes{prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
+		"not this service":          {changes{prefers("none")}, labelled, "cluster", "none none", "", ""},
 		"the operator":              {nil, labelled, "cluster", "a,b *", "PreferClose", "True Hinted"},
 		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
