@@ -211,18 +211,23 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 }
 
 // TestASliceLosesItsService: the caches do not find a slice that lost the label of its service. The pass labels it again,
-// unless the caches are late. A slice of another owner stays as it is, with an Event, and blocks no deletion.
+// unless the caches are late. A slice of another owner, also in place of a copy, stays as it is, with an Event and an error, and
+// blocks no deletion.
 func TestASliceLosesItsService(t *testing.T) {
 	for label, want := range map[string]string{
 		"": "create get update", "another": "create get update", "web": "create get", "foreign": "create get",
+		"foreign copy": "create get",
 	} {
-		live := slicesOf("east-1")[0]
+		foreign, live := strings.HasPrefix(label, "foreign"), slicesOf("east-1")[0]
 		live.Namespace, live.UID, live.Labels[export.LabelService] = "demo", "1", label
-		if label == "foreign" {
+		if foreign {
 			delete(live.Labels, export.LabelSliceManagedBy)
 		}
 		client := fake.NewClientset(live)
 		p := slicePass(nil, merge.Observed{ServiceImport: ownImport()}, "", "east-1+")
+		if label == "foreign copy" {
+			p.result.EndpointSlices[0].Labels[export.LabelSourceCluster] = "west"
+		}
 		p.result.EndpointSlices[0].Namespace, p.Core = "demo", client
 		late := p.writeSlices(t.Context())
 		var asked []string
@@ -232,7 +237,7 @@ func TestASliceLosesItsService(t *testing.T) {
 		if got := strings.Join(asked, " "); got != want || Stale(late.err()) != (label == "web") {
 			t.Errorf("of service %q: asked %s, %v", label, got, late.err())
 		}
-		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != (label == "foreign") || len(late) > 0 != (label == "web" || label == "foreign") {
+		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != foreign || len(late) > 0 != (label == "web" || foreign) {
 			t.Errorf("of service %q: %d Events, %v", label, got, late)
 		}
 	}

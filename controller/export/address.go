@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// refused are the prefixes that no pod of another cluster can have, besides those that netip.Addr has a predicate for.
+// refused are the prefixes that no pod of another cluster can have, besides loopback, multicast and link-local addresses.
 // Traffic to them would reach the client's node or its cloud provider.
 //
 // 240.0.0.0/4 (class E, RFC 1112) is not refused: GKE allows it for pods, and no node or provider uses it.
