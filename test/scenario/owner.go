@@ -169,7 +169,7 @@ func othersObjects(s *Set, east, west *Cluster) {
 			`{"metadata":{"labels":{"`+export.LabelSliceManagedBy+`":"`+name+`"}}}`)
 	}
 	manager("another")
-	west.ExpectReady("api", "Failed: The endpoints could not be published: EndpointSlice demo/"+published+" has a name that")
+	west.ExpectReady("api", "Failed: The endpoints could not be published: EndpointSlice "+s.namespace+"/"+published+" has a name that")
 	manager(export.Manager)
 	west.ExpectReady("api", "Ready: ")
 	west.Withdraw("api")
