@@ -193,7 +193,7 @@ func TestTrackerLostExports(t *testing.T) {
 		{"one of four once more", "a", "", "stale ExportsLost demoted kept", "west"},
 		{"something else is confirmed", "-", "something else", "stale ExportsLost demoted kept", ""},
 		{"that list is confirmed", "-", "token", "fresh Alive", "west"},
-		{"a later list", "", "", "stale ExportsLost demoted kept", "west"}, // which was not confirmed
+		{"a later list", "a", "", "stale ExportsLost demoted kept", "west"}, // which was not confirmed
 		{"all once more", "a b c d", "", "fresh Alive", "west"},
 		{"another cluster", "a b c", "", "stale AnotherCluster demoted kept", "west"},
 		{"a heartbeat of the former one", "-", "", "fresh Alive kept", "west"},
