@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 5_141},
 		{"lines of " + units, lines[units], 50_827},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_525},
+		{"words of Markdown", words, 24_494},
 	} {
 		switch {
 		case each.is > each.most:
