@@ -128,7 +128,7 @@ func TestGateways(t *testing.T) {
 			}
 			for _, name := range []string{"refused", "next"} {
 				if got, _ := f.Gateways(types.NamespacedName{Namespace: "shop", Name: name}); len(got) > 0 {
-					t.Errorf("%d: no route leads to %s, but it has %v", i, name, got)
+					t.Errorf("%d: no route has the backend %s, but it has %v", i, name, got)
 				}
 			}
 		}

@@ -234,11 +234,11 @@ func TestSlicesFollowTheHeartbeat(t *testing.T) {
 // that it causes few Events, lines of the log and reconciles.
 func TestManyHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		heard, renewed := 0, event(t, "MODIFIED", encode(t, &coordinationv1.Lease{}), 0)
+		heartbeats, renewed := 0, event(t, "MODIFIED", encode(t, &coordinationv1.Lease{}), 0)
 		many := func() (*coordinationv1.LeaseList, error) {
 			return &coordinationv1.LeaseList{Items: make([]coordinationv1.Lease, 1000)}, nil
 		}
-		m := (&surroundings{heard: func(Heartbeat, bool) { heard++ }}).west()
+		m := (&surroundings{heard: func(Heartbeat, bool) { heartbeats++ }}).west()
 		stop := connected(t, m, "https://west", answers(t, many, func(request *http.Request, resource string) (io.ReadCloser, error) {
 			body, end := opened(request)
 			if resource == "leases" {
@@ -248,8 +248,8 @@ func TestManyHeartbeats(t *testing.T) {
 		})).reads(t)
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if heard > 310 {
-			t.Errorf("%d heartbeats in a minute", heard)
+		if heartbeats > 310 {
+			t.Errorf("%d heartbeats in a minute", heartbeats)
 		}
 		stop()
 	})

@@ -86,7 +86,7 @@ func (s *Set) Check() Findings {
 			case c.Unreachable != nil && !check.unreached:
 				found.skip("The API server is unreachable.")
 			case c.State == nil && check.stated:
-				found.skip(silent)
+				found.skip(noAnswer)
 			default:
 				check.run(s, c, &found)
 			}

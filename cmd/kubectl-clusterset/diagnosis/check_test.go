@@ -274,7 +274,7 @@ func TestSkips(t *testing.T) {
 			"The Corefile takes the id of the cluster from its environment.",
 		},
 		"no preferences of imports": {
-			func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, plugin("")), nil }, "corefile-cluster", silent,
+			func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, plugin("")), nil }, "corefile-cluster", noAnswer,
 		},
 		"an id in the Corefile": {func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, serves), nil }, "corefile-cluster", ""},
 		"no node-local cache":   {func(_, _ *Cluster) {}, "node-local-dns", ""},

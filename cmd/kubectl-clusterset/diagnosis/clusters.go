@@ -185,8 +185,8 @@ var clusterChecks = []Check{
 	}},
 }
 
-// silent is why the state of the controller is unknown.
-const silent = "The controller does not answer."
+// noAnswer is why the state of the controller is unknown.
+const noAnswer = "The controller does not answer."
 
 // ranks are the ranks in conflicts that a cluster gives to itself and to its members, by their ids; nil if unknown.
 func (c *Cluster) ranks() map[string]int {

@@ -66,7 +66,7 @@ var dnsChecks = []Check{
 			case by != setup.ByMulticluster:
 				found.skip("No Corefile that could be read serves the zone with the plugin multicluster.")
 			case len(id) == 0 && c.State == nil:
-				found.skip(silent)
+				found.skip(noAnswer)
 			case len(id) == 0:
 				prefers := func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" }
 				if at := slices.IndexFunc(c.State.Imports, prefers); at >= 0 {
