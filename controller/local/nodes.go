@@ -97,9 +97,9 @@ func kept(node *corev1.Node, addresses corev1.NodeAddressType) *Node {
 // APIServer is the Service whose EndpointSlices have the addresses of the API server.
 var APIServer = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
-// Owns returns a function that reports whether an address, in canonical form, is of a node, the API server or a Service, or in a
-// range of Services or, if it is exposed, of pods. Unexposed addresses of other clusters' pods may be in a range of pods, as not every
-// CNI uses spec.podCIDRs. Nodes that may not be listed do not count.
+// Owns returns a function that reports whether an address, in canonical form, is of a node, the API server or a Service, or in
+// a range of Services or, if it is exposed, of pods. Unexposed addresses of other clusters' pods may be in a range of pods, as
+// not every CNI uses spec.podCIDRs. Nodes that may not be listed do not count.
 func (c *Cluster) Owns(services []netip.Prefix) func(address string, exposed bool) bool {
 	var servers []string
 	for _, slice := range c.KubernetesSlices(APIServer) {

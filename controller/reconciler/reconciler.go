@@ -69,12 +69,12 @@ type Reconciler struct {
 	queue *queue
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
-	turns      *turns
+	turns      *turns // bound the services that are reconciled at once while writes hang
 	// stale delays services whose cached objects are stale.
 	stale workqueue.TypedRateLimiter[types.NamespacedName]
 	// memories are the memories of exports, by service.
 	memories sync.Map
-	// zones are those of the nodes when all services were last enqueued for them. Only onNode uses them.
+	// zones are those of the nodes when all services were last enqueued for them. Only Attach and onNode use them.
 	zones placement.Nodes
 	// heartbeat is set by Run.
 	heartbeat *heartbeat.Renewer

@@ -18,7 +18,7 @@ const (
 	othersAtOnce = 4
 )
 
-// hungFor is how long a namespace counts as hung after a slow failure: until a pass that waits for its backoff and hangs has ended.
+// hungFor is how long a namespace counts as hung after a slow failure: until a pass has ended that waits for its backoff and hangs.
 const hungFor = 2 * passWithin
 
 // turns bound the services that are reconciled at once while writes hang. They are safe for concurrent use.

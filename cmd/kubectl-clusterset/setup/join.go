@@ -54,9 +54,9 @@ type peering struct {
 	done   bool
 }
 
-// Join joins each of the clusters with every other one, except members that a flag of the controller makes, and returns when each receives heartbeats with its new credentials.
-// After an error, its changes stay, and another Join continues. Join usually follows the installation, so it waits for the
-// first heartbeats of the controllers.
+// Join joins each of the clusters with every other one, except members that a flag of the controller makes, and returns
+// when each receives heartbeats with its new credentials. After an error, its changes stay, and another Join continues.
+// Join usually follows the installation, so it waits for the first heartbeats of the controllers.
 func Join(ctx context.Context, o Options) error {
 	for _, c := range o.Clusters {
 		if c.Config.Insecure { // another server could give its own authority, and read the tokens
