@@ -154,10 +154,6 @@ test-release: bed ## Build the images twice, do what the quickstart says with a 
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
 	@$(GO_RACE) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
-.PHONY: test-rollouts
-test-rollouts: bed ## Upgrade clusters and roll versions out cluster by cluster, and count lost connections; also haproxy.
-	@$(GO_RACE) -tags stateful -count=1 -v -timeout 15m -run '^TestRollouts$$' ./test/datapath
-
 ARGO     := github.com/argoproj/argo-rollouts@v1.10.0
 .PHONY: test-argo
 test-argo: bed ## Roll out in one of two clusters by steps of Argo Rollouts, whose controller is built first: minutes.

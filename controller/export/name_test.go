@@ -17,6 +17,7 @@ func TestDerivedServiceName(t *testing.T) {
 	for service, want := range map[types.NamespacedName]string{
 		{Namespace: "demo", Name: "web"}: "derived-scaifns3gd",
 		{Namespace: "demo", Name: "db"}:  "derived-39ieegbq8k",
+		{Namespace: "jack", Name: "web"}: "derived-q7hlo4grm3", // as in docs/use/ingress.md
 	} {
 		if got := DerivedServiceName(service); got != want {
 			t.Errorf("DerivedServiceName(%s) = %q, want %q", service, got, want)

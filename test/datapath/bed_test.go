@@ -65,19 +65,14 @@ func (b *bed) program(name string) string { return filepath.Join(b.programs, nam
 // namespace creates a namespace for the test in each of the clusters, and returns its name.
 func (b *bed) namespace(t testing.TB) string {
 	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
-	b.createNamespace(t, name)
-	return name
-}
-
-func (b *bed) createNamespace(t testing.TB, name string) {
 	for _, c := range b.all() {
 		c.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
+	return name
 }
 
 // The usual functions to wait, fail and run programs.
 var (
-	documented = controlplanetest.Documented
 	eventually = controlplanetest.Eventually
 	must       = controlplanetest.Must
 )

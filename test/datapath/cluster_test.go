@@ -38,8 +38,6 @@ type cluster struct {
 	reached []netip.Prefix
 	// uplink is the network to which the nodes are attached.
 	uplink *network.Namespace
-	// replicas has the replica of the controller on each node.
-	replicas []*replica
 }
 
 // node is a network namespace with a kube-proxy.
@@ -108,15 +106,10 @@ func (c *cluster) startNodes(t testing.TB) {
 		// would remember the connection without a destination for two minutes, and apply it to a later connection with
 		// the same port: kube-proxy v1.36.3 deletes only such flows of UDP.
 		must(t, n.Refuse(c.Options().ServiceCIDRs...))
-		var flags []string
 		if c.bed.networks {
 			masquerade(t, n)
-			if len(c.nodes) == 0 {
-				c.addAddresses(t, n)
-			}
-			flags = append(flags, "--nodeport-addresses="+controlplane.Joined(c.reached))
 		}
-		proxy.Start(t, c.Cluster, n.name, n.Namespace, credential, c.bed.mode, flags...)
+		proxy.Start(t, c.Cluster, n.name, n.Namespace, credential, c.bed.mode)
 		c.nodes = append(c.nodes, n)
 	}
 	for _, n := range c.nodes {
@@ -159,13 +152,9 @@ func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.
 	return made
 }
 
-// corefile is the Corefile of a cluster's CoreDNS, which forwards nothing. A file has the names of load balancers.
+// corefile is the Corefile of a cluster's CoreDNS, which forwards nothing.
 const corefile = `.:53 {
     errors
-    hosts %[2]s lb.example {
-        reload 200ms
-        ttl 1
-    }
     multicluster clusterset.local {
         kubeconfig %[1]s
     }
@@ -182,7 +171,7 @@ func (c *cluster) startDNS(t testing.TB) {
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
 	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", app: "coredns"})
 	p.run(t, c.bed.program("coredns"), "-conf",
-		c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential, filepath.Join(c.Directory(), "hosts"))))
+		c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential)))
 	c.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system}, spec: {
   clusterIP: `+c.dns+`, selector: {app: coredns},
   ports: [{name: dns, protocol: UDP, port: 53}, {name: dns-tcp, protocol: TCP, port: 53}]}}`)
@@ -196,10 +185,10 @@ func (c *cluster) apply(t testing.TB, objects string) {
 }
 
 // patch applies a merge patch to an object of a RESOURCE.VERSION.GROUP.
-func (c *cluster) patch(t testing.TB, resource, namespace, name, text string, subresources ...string) {
+func (c *cluster) patch(t testing.TB, resource, namespace, name, text string) {
 	what, _ := schema.ParseResourceArg(resource)
 	_, err := c.Dynamic().Resource(*what).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(text),
-		metav1.PatchOptions{}, subresources...)
+		metav1.PatchOptions{})
 	must(t, err)
 }
 
@@ -211,13 +200,13 @@ func (c *cluster) startControllers(t testing.TB) {
 		p := c.pod(t, podSpec{
 			namespace: system, name: fmt.Sprintf("clusterset-controller-%d", node), node: node, app: "clusterset-controller",
 		})
-		spec := p.spec(c.bed.program("clusterset-controller"),
-			"--cluster-id="+c.Name(), "--kubeconfig="+credential,
-			"--namespace="+system, fmt.Sprintf("--probe-address=:%d", probePort),
-			"--stale-after=20s") // the shortest allowed value
-		if c.bed.networks {
-			spec.Args = append(spec.Args, "--expose=NodePort", "--network="+c.Name())
+		flags := []string{
+			"--cluster-id=" + c.Name(), "--kubeconfig=" + credential, "--namespace=" + system,
+			fmt.Sprintf("--probe-address=:%d", probePort), "--stale-after=20s", // the shortest allowed value
 		}
-		c.replicas = append(c.replicas, p.supervise(t, spec))
+		if c.bed.networks {
+			flags = append(flags, "--expose=NodePort", "--network="+c.Name())
+		}
+		p.run(t, c.bed.program("clusterset-controller"), flags...)
 	}
 }

@@ -31,12 +31,11 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if router, err = sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl",
-		"nginx"); err != nil {
+	if router, err = sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh"); err != nil {
 		return err
 	}
-	// Locks and sockets of the machine's own programs, and files that Debian's nginx writes.
-	if err := sandbox.Empty("/run", "/var/lib/nginx", "/var/log/nginx"); err != nil {
+	// Locks and sockets of the machine's own programs.
+	if err := sandbox.Empty("/run"); err != nil {
 		return err
 	}
 	return router.AddAddress(apiAddress)

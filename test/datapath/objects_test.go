@@ -3,20 +3,13 @@
 package datapath
 
 import (
-	"context"
 	"fmt"
-	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 // zone is the DNS zone of Services in the clusterset.
@@ -30,8 +23,6 @@ type service struct {
 	change func(*corev1.Service)
 	// annotations are exported with the service.
 	annotations map[string]string
-	// expose is the value of its annotation expose; empty means the default of the controllers.
-	expose export.Exposure
 }
 
 // port returns a port of a Service. Its pods listen on target.
@@ -78,10 +69,8 @@ func (c *cluster) serve(t testing.TB, s service) {
 func (c *cluster) export(t testing.TB, s service) {
 	c.serve(t, s)
 	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Create(t.Context(), &v1beta1.ServiceExport{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.namespace, Name: s.name, Annotations: map[string]string{export.AnnotationExpose: string(s.expose)},
-		},
-		Spec: v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
+		Spec:       v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
 	}, metav1.CreateOptions{})
 	must(t, err)
 }
@@ -96,23 +85,4 @@ func (c *cluster) deploy(t testing.TB, s service, count int, serve ...string) []
 // client starts a pod without a server.
 func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
 	return c.pod(t, podSpec{namespace: namespace, name: fmt.Sprintf("client-%d", node), node: node})
-}
-
-// awaitEndpoints waits until the import has count ready endpoints. Endpoints of clusters in ranges must be in their ranges.
-func (c *cluster) awaitEndpoints(t testing.TB, s service, count int, ranges map[*cluster][]netip.Prefix) {
-	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
-		endpoints, err := clusterset.Imported(ctx, c, s.namespace, s.name)
-		ready := slices.DeleteFunc(slices.Clone(endpoints), func(each string) bool { return strings.TrimRight(each, "~-") != each })
-		if err == nil && len(ready) != count {
-			err = fmt.Errorf("%d are ready, want %d: %v", len(ready), count, endpoints)
-		}
-		for from, in := range ranges {
-			for _, each := range ready {
-				if address, is := strings.CutPrefix(each, from.Name()+"/"); is && !in[0].Contains(netip.MustParseAddr(address)) {
-					err = fmt.Errorf("those of %s are to be in %s: %v", from.Name(), in[0], endpoints)
-				}
-			}
-		}
-		return err
-	})
 }

@@ -4,13 +4,11 @@ package datapath
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -21,19 +19,8 @@ import (
 // repair it.
 var stories = []story{
 	{"share the load", shareTheLoad},
-	{"move a service", moveService},
-	{"ports", ports},
-	{"prefer the local cluster", preferCluster},
-	{"tiers of clusters", tiers},
-	{"weights", weights},
+	{"order of clusters", order},
 	{"drain", drain},
-}
-
-// inOneMode are the stories for which the mode of kube-proxy does not matter: causes of demotion, because drain tests
-// its effect in each mode, and traffic without ClusterIPs.
-var inOneMode = []story{
-	{"pod network is cut", podNetworkCut},
-	{"ingress", ingress},
 }
 
 type story struct {
@@ -41,8 +28,9 @@ type story struct {
 	tell func(*testing.T, *bed)
 }
 
+// The causes of demotion are tested in one mode, because drain tests its effect in each mode.
 func TestNFTables(t *testing.T) {
-	tellAll(t, newBed(t, "nftables", false), slices.Concat(stories, inOneMode))
+	tellAll(t, newBed(t, "nftables", false), append(stories, story{"pod network is cut", podNetworkCut}))
 }
 
 func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables", false), stories) }
@@ -53,20 +41,27 @@ func tellAll(t *testing.T, b *bed, stories []story) {
 	}
 }
 
-// shareTheLoad: one name has the backends of both clusters, in each family, with equal shares, on an unnamed port. A
-// Service with the same name that its cluster does not export neither gets nor loses traffic.
+// tcpAndUDP are two ports with one number. The pods listen on target.
+func tcpAndUDP(target int32) []corev1.ServicePort {
+	return []corev1.ServicePort{port("tcp", corev1.ProtocolTCP, 80, target), port("udp", corev1.ProtocolUDP, 80, target)}
+}
+
+// shareTheLoad: one name has the backends of both clusters, in each family and protocol, with equal shares, although
+// their pods listen on different ports. A Service with the same name that its cluster does not export neither gets nor
+// loses traffic.
 func shareTheLoad(t *testing.T, b *bed) {
-	unnamed := []corev1.ServicePort{port("", corev1.ProtocolTCP, 80, 8080)}
-	s := service{namespace: b.namespace(t), name: "web", ports: unnamed, change: func(s *corev1.Service) {
+	s := service{namespace: b.namespace(t), name: "web", ports: tcpAndUDP(8080), change: func(s *corev1.Service) {
 		s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
 	}}
-	backends := slices.Concat(b.east.deploy(t, s, 2), b.west.deploy(t, s, 2))
+	backends := b.east.deploy(t, s, 2, "tcp:8080", "udp:8080")
 	local := b.north.pods(t, s, 2)
 	b.north.serve(t, s)
+	s.ports = tcpAndUDP(9090)
+	backends = append(backends, b.west.deploy(t, s, 2, "tcp:9090", "udp:9090")...)
 	var client *pod
 	for _, c := range b.all() {
 		client = c.client(t, s.namespace, 0)
-		for _, network := range []string{"tcp4", "tcp6"} {
+		for _, network := range []string{"tcp4", "tcp6", "udp4"} {
 			counted := client.reaches(t, 1000, network, s.at(80), backends...)
 			// For 1,000 even choices among four, six standard deviations are 82.
 			answers := counted.Answers()
@@ -82,109 +77,45 @@ func shareTheLoad(t *testing.T, b *bed) {
 	}
 }
 
-// moveService: a service moves from east to north without an effect on its clients.
-func moveService(t *testing.T, b *bed) {
-	s := service{namespace: b.namespace(t), name: "moved", ports: http80}
-	b.east.deploy(t, s, 1)
-	client := b.west.client(t, s.namespace, 1)
-	watched := client.watch(t, lossless, s.at(80))
-	watched.only(t, time.Now(), "east")
-
-	begin := time.Now()
-	b.north.deploy(t, s, 1)
-	arrived := watched.only(t, begin, "east", "north")
-	left := time.Now()
-	must(t, b.east.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
-	gone := watched.only(t, left, "north")
-	watched.intact(t, begin, fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
-}
-
-// preferCluster: all connections stay in the local cluster while it has a ready pod, and otherwise go to other
-// clusters. Pods do not just become unready, but die.
-func preferCluster(t *testing.T, b *bed) {
+// order: clients use the pods of their own cluster, which takes hints, and clients of north those of east, the next
+// tier. If these are not ready, kube-proxy uses others immediately: without hints, or the endpoints of a later tier.
+func order(t *testing.T, b *bed) {
 	s := service{
-		namespace: b.namespace(t), name: "near", ports: http80,
-		annotations: map[string]string{"clusterset-dns.github.io/prefer": "cluster"},
+		namespace: b.namespace(t), name: "ordered", ports: http80,
+		annotations: map[string]string{"clusterset-dns.github.io/prefer": "local > east"},
 	}
 	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 2)
-	for _, c := range b.all() {
-		c.awaitEndpoints(t, s, 4, nil)
+	for c, first := range map[*cluster][]*pod{b.east: east, b.west: west, b.north: east} {
+		c.client(t, s.namespace, 0).reaches(t, 1000, "tcp4", s.at(80), first...)
 	}
-	for c, own := range map[*cluster][]*pod{b.east: east, b.west: west, b.north: slices.Concat(east, west)} {
-		c.client(t, s.namespace, 0).reaches(t, 1000, "tcp4", s.at(80), own...)
-	}
-
-	client := b.west.client(t, s.namespace, 1)
-	watched := client.watch(t, lossless, s.at(80))
-	watched.only(t, time.Now(), "west")
-	// Another local pod is still ready.
+	client := b.west.client(t, s.namespace, 1) // on the other node, in another zone
 	west[0].setReady(t, false)
 	client.reaches(t, 200, "tcp4", s.at(80), west[1])
-	must(t, west[0].server.Kill())
-
-	died := west[1].setReady(t, false)
-	must(t, west[1].server.Kill())
-	away := watched.only(t, died, "east")
-	for _, p := range west {
-		p.serve(t, "tcp:8080")
-		p.setReady(t, true)
-	}
-	back := watched.only(t, time.Now(), "west")
-	client.reaches(t, 1000, "tcp4", s.at(80), west...)
-	watched.intact(t, died.Add(away), fmt.Sprintf("abroad after %s, home after %s", seconds(away), seconds(back)))
-}
-
-// ports: a port of the import has the endpoints of the clusters whose Service has that port (KEP-1645, Service Port).
-// The export of east is older or, if both were created in the same second, first by name.
-func ports(t *testing.T, b *bed) {
-	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
-	serve := []string{"tcp:8080", "tcp:8081", "udp:8080", "udp:8081"}
-	s := service{namespace: b.namespace(t), name: "many", ports: []corev1.ServicePort{
-		port("dns", udp, 53, 8080), port("dns-tcp", tcp, 53, 8080), port("http", tcp, 80, 8080), port("web", tcp, 81, 8080),
-		port("api", tcp, 82, 8080),
-	}}
-	east := b.east.deploy(t, s, 1, serve...)
-	s.ports = []corev1.ServicePort{
-		port("dns", udp, 53, 8080), port("dns-tcp", tcp, 53, 8080), port("http", tcp, 80, 8081), port("www", tcp, 81, 8080),
-		port("api", tcp, 8888, 8080), port("metrics", tcp, 9090, 8081), port("stats", udp, 8125, 8081),
-	}
-	west := b.west.deploy(t, s, 1, serve...)
-	both := slices.Concat(east, west)
-	client := b.north.client(t, s.namespace, 0)
-	for _, test := range []struct {
-		why, network string
-		number       int
-		by           []*pod
-	}{
-		{"UDP and TCP on one number", "udp4", 53, both},
-		{"UDP and TCP on one number", "tcp4", 53, both},
-		{"different targets", "tcp4", 80, both},
-		{"different names, one number", "tcp4", 81, both},
-		{"one name, different numbers: the oldest export's", "tcp4", 82, east},
-		{"one name, different numbers: the other one", "tcp4", 8888, nil},
-		{"one cluster has it alone", "tcp4", 9090, west},
-		{"one cluster has it alone", "udp4", 8125, west},
-	} {
-		t.Run(fmt.Sprintf("%s, %s", test.why, test.network), func(t *testing.T) {
-			if test.by != nil {
-				client.reaches(t, 100, test.network, s.at(test.number), test.by...)
-				return
-			}
-			counted, err := client.connect(t.Context(), 5, 2*time.Second, test.network, s.at(test.number))
-			must(t, err)
-			if len(counted.Who()) > 0 {
-				t.Errorf("port %d: %s", test.number, counted)
-			}
-		})
+	west[0].setReady(t, true)
+	for _, step := range []struct {
+		fail     []*pod
+		from, to *cluster
+	}{{west, b.west, b.east}, {east, b.north, b.west}} {
+		first := step.fail[0].cluster.Name()
+		watched := step.from.client(t, s.namespace, len(step.from.nodes)-1).watch(t, lossless, s.at(80))
+		watched.only(t, time.Now(), first)
+		var failed time.Time
+		for _, p := range step.fail {
+			failed = p.setReady(t, false)
+		}
+		away := watched.only(t, failed, step.to.Name())
+		for _, p := range step.fail {
+			p.setReady(t, true)
+		}
+		back := watched.only(t, time.Now(), first)
+		watched.intact(t, failed, fmt.Sprintf("away from %s after %s, back after %s", first, seconds(away), seconds(back)))
 	}
 }
 
 // drain: an administrator drains a healthy cluster.
 func drain(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
-	s := service{namespace: namespace, name: "drained", ports: []corev1.ServicePort{
-		port("tcp", corev1.ProtocolTCP, 80, 8080), port("udp", corev1.ProtocolUDP, 80, 8080),
-	}}
+	s := service{namespace: namespace, name: "drained", ports: tcpAndUDP(8080)}
 	b.east.deploy(t, s, 1, "tcp:8080", "udp:8080")
 	west := b.west.deploy(t, s, 1, "tcp:8080", "udp:8080")
 	client := b.west.client(t, namespace, 0)

@@ -147,19 +147,12 @@ func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...n
 			fmt.Sprintf("route replace %s via %s dev eth0", all, gateway))
 		for _, behind := range ranges {
 			if behind.Addr().Is4() == address.Is4() {
-				here = append(here, routeTo(behind, address))
+				here = append(here, fmt.Sprintf("route replace %s via %s", behind, address))
 			}
 		}
 	}
 	return errors.Join(n.ip(here...), other.ip(there...))
 }
-
-func routeTo(behind netip.Prefix, by netip.Addr) string {
-	return fmt.Sprintf("route replace %s via %s", behind, by)
-}
-
-// Route adds a route to a range, via an address that is attached to the namespace.
-func (n *Namespace) Route(by netip.Addr, behind netip.Prefix) error { return n.ip(routeTo(behind, by)) }
 
 // Refuse makes the namespace reject packets to the ranges as unreachable instead of forwarding them. Packets whose
 // destination is translated before forwarding are not rejected.

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -31,9 +30,6 @@ type client struct {
 func (c *client) dial() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	if c.network == "tls" { // verifies the name in the certificate
-		return new(tls.Dialer).DialContext(ctx, "tcp4", c.address)
-	}
 	return new(net.Dialer).DialContext(ctx, c.network, c.address)
 }
 

@@ -2,12 +2,12 @@
 
 // Command pod is the program of the pods in packet tests: a server that returns its identity, or a client.
 //
-//	pod serve -identity CLUSTER/POD tcp:8080 tls:8443 udp:8080 http:80 …
-//	pod connect [-network tcp|tcp4|tcp6|tls|udp|udp4|udp6] [-timeout DURATION] [-count N | -keep] HOST:PORT
+//	pod serve -identity CLUSTER/POD tcp:8080 udp:8080 …
+//	pod connect [-network tcp|tcp4|tcp6|udp|udp4|udp6] [-timeout DURATION] [-count N | -keep] HOST:PORT
 //	pod srv SERVICE PROTOCOL NAME
 //
 // A server sends its identity as a line on each TCP connection, and again for each line that it receives. It answers
-// each datagram and each HTTP request in the same way. It listens on all addresses of the pod.
+// each datagram in the same way. It listens on all addresses of the pod.
 //
 // connect makes connections by name, one after the other until it is killed, or N at once. With -keep it makes a single
 // connection, or socket, and sends requests over it repeatedly. It prints each attempt as a line of JSON. srv prints

@@ -4,13 +4,10 @@ package main
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strings"
 )
 
@@ -29,19 +26,12 @@ func serve(args []string) error {
 		protocol, port, _ := strings.Cut(argument, ":")
 		at := net.JoinHostPort("", port)
 		switch protocol {
-		case "tcp", "tls", "http":
+		case "tcp":
 			listener, err := net.Listen("tcp", at)
-			if err == nil && protocol == "tls" {
-				listener, err = secure(listener)
-			}
 			if err != nil {
 				return err
 			}
-			handle := lines
-			if protocol == "http" {
-				handle = pages
-			}
-			go func() { failed <- handle(listener, *identity) }()
+			go func() { failed <- lines(listener, *identity) }()
 		case "udp":
 			packets, err := net.ListenPacket("udp", at)
 			if err != nil {
@@ -49,17 +39,11 @@ func serve(args []string) error {
 			}
 			go func() { failed <- datagrams(packets, *identity) }()
 		default:
-			return fmt.Errorf("listen to %q: it is none of tcp, tls, udp, http", argument)
+			return fmt.Errorf("listen to %q: it is neither tcp nor udp", argument)
 		}
 	}
 	fmt.Println("serving")
 	return <-failed
-}
-
-// secure adds TLS, with the certificate in the working directory.
-func secure(listener net.Listener) (net.Listener, error) {
-	certificate, err := tls.LoadX509KeyPair("tls.crt", "tls.key")
-	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}}), err
 }
 
 // lines serves TCP connections.
@@ -91,11 +75,4 @@ func datagrams(packets net.PacketConn, identity string) error {
 			return err
 		}
 	}
-}
-
-// pages answers every HTTP request with the identity.
-func pages(listener net.Listener, identity string) error {
-	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, identity+"\n")
-	}))
 }

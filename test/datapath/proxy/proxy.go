@@ -24,15 +24,15 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:
 subjects: [{kind: ServiceAccount, name: kube-proxy, namespace: kube-system}]
 `
 
-// Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig and additional flags. It runs
-// until the test ends.
-func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string, flags ...string) {
+// Start starts the kube-proxy of a node in its namespace, with the path of a kubeconfig. It runs until the
+// test ends.
+func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network.Namespace, credential, mode string) {
 	paths, err := assets.Ensure()
 	controlplanetest.Must(t, err)
 	controlplanetest.Run(t, at.In("", process.Spec{
 		Name: "kube-proxy of " + node,
 		Path: paths[assets.KubeProxy],
-		Args: append([]string{
+		Args: []string{
 			"--kubeconfig=" + credential,
 			"--hostname-override=" + node,
 			"--proxy-mode=" + mode,
@@ -40,7 +40,7 @@ func Start(t testing.TB, cluster *controlplane.Cluster, node string, at *network
 			// These limits belong to the machine.
 			"--conntrack-max-per-core=0",
 			"--oom-score-adj=0",
-		}, flags...),
+		},
 		LogFile: filepath.Join(cluster.Directory(), "kube-proxy-"+node+".log"),
 	}))
 }
