@@ -6,11 +6,9 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -78,74 +76,16 @@ func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 // identity returns the answer of its server.
 func (p *pod) identity() string { return p.cluster.Name() + "/" + p.name }
 
-// spec returns how to run a program in the pod.
-func (p *pod) spec(program string, args ...string) process.Spec {
+// run starts a program in the pod. It runs until the test ends.
+func (p *pod) run(t testing.TB, program string, args ...string) *process.Process {
 	p.runs++
-	return p.In(p.resolvConf, process.Spec{
+	return controlplanetest.Run(t, p.In(p.resolvConf, process.Spec{
 		Name:    fmt.Sprintf("%s in %s", filepath.Base(program), p.identity()),
 		Path:    program,
 		Args:    args,
 		Dir:     p.cluster.Directory(),
 		LogFile: filepath.Join(p.cluster.Directory(), fmt.Sprintf("%s-%s-%s-%d.log", p.namespace, p.name, p.addresses[0], p.runs)),
-	})
-}
-
-// run starts a program in the pod. It runs until the test ends.
-func (p *pod) run(t testing.TB, program string, args ...string) *process.Process {
-	started, err := process.Start(p.spec(program, args...))
-	must(t, err)
-	controlplanetest.End(t, started)
-	return started
-}
-
-// replica is a program in a pod that is restarted a second after it has ended, as by a kubelet.
-type replica struct {
-	*pod
-	spec process.Spec
-	end  func() error // stops it until start is called
-}
-
-// supervise keeps a program running until the test ends.
-func (p *pod) supervise(t testing.TB, spec process.Spec) *replica {
-	r := &replica{pod: p, spec: spec}
-	r.start()
-	t.Cleanup(func() {
-		must(t, r.end())
-		if log, err := os.ReadFile(spec.LogFile); t.Failed() {
-			t.Logf("the log of %s ends: %v\n%s", spec.Name, err, log[max(0, len(log)-8192):])
-		}
-	})
-	return r
-}
-
-func (r *replica) start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	spec := r.spec
-	go func() { ended <- loop(ctx, spec) }()
-	r.end = sync.OnceValue(func() error {
-		cancel()
-		return <-ended
-	})
-}
-
-func loop(ctx context.Context, spec process.Spec) error {
-	for {
-		p, err := process.Start(spec)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-p.Done():
-		case <-ctx.Done():
-			return p.Stop(context.WithoutCancel(ctx), 20*time.Second)
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	}))
 }
 
 // serve starts the pod's server and waits until it listens.

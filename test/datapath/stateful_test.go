@@ -6,16 +6,26 @@ package datapath
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
@@ -25,7 +35,7 @@ type workload struct {
 	packages string // Debian packages with its programs
 	programs []string
 	ports    []corev1.ServicePort
-	// promoted reports that no program of the store elects a new leader: the test promotes one.
+	// promoted reports that no program of the store elects a new leader: the test promotes a replica.
 	promoted bool
 }
 
@@ -57,8 +67,8 @@ var workloads = []workload{
 	},
 }
 
-// TestStateful runs stores across three clusters. The replicas know each other only by name. The test breaks the
-// infrastructure, and no acknowledged write may be lost.
+// TestStateful runs stores across three clusters. The replicas know each other only by name. The cluster of the leader is
+// lost and returns, with another address of the replica. No acknowledged write may be lost.
 func TestStateful(t *testing.T) {
 	b := newBed(t, "nftables", false)
 	for _, w := range workloads {
@@ -68,96 +78,207 @@ func TestStateful(t *testing.T) {
 					t.Fatalf("install %s: apt-get install --no-install-recommends %s", program, w.packages)
 				}
 			}
-			tellStore(t, b, w)
+			tellStore(t, newStore(t, b, w))
 		})
 	}
 }
 
-// rounds is the number of acknowledged writes for which awaitWrites waits.
-const rounds = 20
-
-func tellStore(t *testing.T, b *bed, w workload) {
-	s := newStore(t, b, w)
-	for _, c := range b.all() {
+func tellStore(t *testing.T, s *store) {
+	for _, c := range s.bed.all() {
 		s.create(t, c)
 		c.export(t, s.service)
 		s.start(t, c)
 	}
 	s.awaitMembers(t)
 	s.verb(t, "setup")
-
-	for _, fault := range []struct {
-		name string
-		do   func(leader *cluster)
-	}{
-		{"cluster of the leader lost", func(leader *cluster) {
-			t.Cleanup(func() { must(t, leader.APIServer().Thaw()) }) // for the next stores, if the test fails
-			must(t, leader.APIServer().Freeze())
-			repair := s.isolate(t, leader)
-			s.crash(t, leader)
-			s.recover(t, leader)
-			repair()
-			must(t, leader.APIServer().Thaw())
-			s.create(t, leader)
-			s.start(t, leader)
-		}},
-		{"cluster of the leader cut off", func(leader *cluster) {
-			repair := s.isolate(t, leader)
-			s.recover(t, leader)
-			repair()
-			if w.promoted {
-				s.stop(t, leader) // it still considers itself the primary
-				s.create(t, leader)
-				s.start(t, leader)
-			}
-		}},
-		{"rolling restart", func(leader *cluster) {
-			for _, c := range b.all() {
-				led := s.leader(t) == c
-				s.stop(t, c)
-				if led && w.promoted {
-					s.verb(t, "failover", c.Name())
-				}
-				s.create(t, c)
-				s.start(t, c)
-				s.awaitMembers(t)
-			}
-		}},
-	} {
-		leader := s.leader(t)
-		s.write(t, leader)
-		fault.do(leader)
-		s.awaitMembers(t)
-		s.awaitWrites(t)
-		t.Logf("%s: all replicas are back; no acknowledged write for %v at most", fault.name,
-			s.stopWriting(t).Round(100*time.Millisecond))
+	leader := s.leader(t)
+	if s.client.cluster == leader {
+		s.client = s.bed.east.client(t, s.namespace, 0)
 	}
-	stored := sets.New(strings.Fields(s.verb(t, "numbers"))...)
-	lost := slices.DeleteFunc(slices.Clone(s.written), func(write tally.Attempt) bool { return stored.Has(write.Who) })
-	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged writes are lost, the first of %s, the last of %s", len(lost), len(s.written),
-			lost[0].At, lost[len(lost)-1].At)
-	}
-}
+	t.Cleanup(func() { must(t, killAll(s.client.Namespace)) }) // the processes that the writer has started
+	program, arguments := s.bash(s.client, "writer")
+	writer := &stream{s.client.run(t, program, arguments...)}
+	awaitWrites(t, writer)
 
-// recover waits until writes are acknowledged without the replica of a cluster.
-func (s *store) recover(t testing.TB, without *cluster) {
-	if s.promoted {
-		s.verb(t, "failover", without.Name())
-	}
-	s.awaitWrites(t)
-}
-
-// isolate drops packets between the pods of a cluster and the pods of other clusters, until repair is called.
-func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
+	t.Cleanup(func() { must(t, leader.APIServer().Thaw()) }) // for the next stores, if the test fails
+	must(t, leader.APIServer().Freeze())
 	var cut []way
 	for _, other := range s.bed.all() {
-		if other != c {
-			cut = append(cut, ways(c.reached, other.reached)...)
+		if other != leader {
+			cut = append(cut, ways(leader.reached, other.reached)...)
 		}
 	}
-	repair, _ = s.bed.drop(t, cut)
-	return repair
+	repair, _ := s.bed.drop(t, cut)
+	s.crash(t, leader)
+	if s.promoted {
+		s.verb(t, "failover", leader.Name())
+	}
+	awaitWrites(t, writer)
+	repair()
+	must(t, leader.APIServer().Thaw())
+	s.create(t, leader)
+	s.start(t, leader)
+	s.awaitMembers(t)
+	awaitWrites(t, writer)
+
+	must(t, writer.Kill())
+	must(t, killAll(s.client.Namespace))
+	written, longest := acknowledged(t, writer, time.Time{}), time.Duration(0)
+	for i, write := range written[1:] {
+		longest = max(longest, write.At.Sub(written[i].At))
+	}
+	t.Logf("%d acknowledged writes, with no other for %s at most", len(written), seconds(longest))
+	stored := sets.New(strings.Fields(s.verb(t, "numbers"))...)
+	if lost := slices.DeleteFunc(written, func(write tally.Attempt) bool { return stored.Has(write.Who) }); len(lost) > 0 {
+		t.Errorf("%d acknowledged writes are lost, the first of %s, the last of %s", len(lost), lost[0].At, lost[len(lost)-1].At)
+	}
+}
+
+// acknowledged returns the writes that were acknowledged since a time.
+func acknowledged(t testing.TB, writer *stream, since time.Time) tally.Attempts {
+	return slices.DeleteFunc(writer.since(t, since), func(a tally.Attempt) bool { return a.Failure != "" })
+}
+
+// awaitWrites waits for new acknowledged writes.
+func awaitWrites(t testing.TB, writer *stream) {
+	const rounds = 20
+	now := time.Now()
+	eventually(t, "acknowledged writes", func(context.Context) error {
+		if found := len(acknowledged(t, writer, now)); found < rounds {
+			return fmt.Errorf("there are %d since %s", found, now.Format(time.TimeOnly))
+		}
+		return nil
+	})
+}
+
+// store is a running workload.
+type store struct {
+	workload
+	service
+	bed      *bed
+	recipe   string // path of the file
+	etcd     string // path of the program etcd
+	data     string // folder of the volumes
+	replicas map[*cluster]*pod
+	client   *pod // runs the writer and verbs
+}
+
+// replicaName is the name of the replica's pod in each cluster, as of the first pod of a StatefulSet.
+const replicaName = "db-0"
+
+func newStore(t testing.TB, b *bed, w workload) *store {
+	recipe, err := filepath.Abs(filepath.Join("stateful", w.name+".bash"))
+	must(t, err)
+	paths, err := assets.Ensure()
+	must(t, err)
+	s := &store{
+		workload: w, bed: b, recipe: recipe, etcd: paths[assets.Etcd], data: t.TempDir(), replicas: map[*cluster]*pod{},
+		service: service{
+			namespace: b.namespace(t), name: "db", ports: w.ports,
+			change: func(s *corev1.Service) {
+				s.Spec.ClusterIP = corev1.ClusterIPNone
+				s.Spec.PublishNotReadyAddresses = true // replicas become ready only after they have found each other
+			},
+		},
+	}
+	for _, c := range b.all() {
+		must(t, os.Mkdir(s.volume(c), 0o700))
+	}
+	s.client = b.north.client(t, s.namespace, 0)
+	return s
+}
+
+func (s *store) volume(c *cluster) string { return filepath.Join(s.data, c.Name()) }
+
+// bash returns the command line of a verb of the recipe in a pod. Programs do not run as root, which some of them refuse.
+func (s *store) bash(p *pod, args ...string) (program string, arguments []string) {
+	domain := fmt.Sprintf("%s.%s.%s", s.service.name, s.namespace, zone)
+	nameOf := func(c *cluster) string { return fmt.Sprintf("%s.%s.%s", replicaName, c.Name(), domain) }
+	var names []string
+	for _, c := range s.bed.all() {
+		names = append(names, nameOf(c))
+	}
+	return "unshare", append([]string{
+		"--user", "--map-user=65534", "--map-group=65534", "--", "env",
+		"CLUSTER=" + p.cluster.Name(), "SELF=" + nameOf(p.cluster), "NAMES=" + strings.Join(names, " "),
+		"DOMAIN=" + domain, "DATA=" + s.volume(p.cluster), "POD=" + s.bed.program("pod"), "ETCD=" + s.etcd,
+		"bash", s.recipe,
+	}, args...)
+}
+
+// tryVerb runs a verb of the recipe in the client's pod.
+func (s *store) tryVerb(ctx context.Context, args ...string) (string, error) {
+	program, arguments := s.bash(s.client, args...)
+	return s.client.command(ctx, program, arguments...)
+}
+
+func (s *store) verb(t testing.TB, args ...string) string {
+	out, err := s.tryVerb(t.Context(), args...)
+	must(t, err)
+	return out
+}
+
+// create creates the Pod of a cluster's replica. It gets a new address.
+func (s *store) create(t testing.TB, c *cluster) {
+	pods := c.CoreV1().Pods(s.namespace)
+	eventually(t, "the Pod to go", func(ctx context.Context) error {
+		err := pods.Delete(ctx, replicaName, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	s.replicas[c] = c.pod(t, podSpec{namespace: s.namespace, name: replicaName, subdomain: s.service.name, app: s.service.name})
+	s.replicas[c].setReady(t, false)
+}
+
+// start starts the programs of a cluster's replica.
+func (s *store) start(t testing.TB, c *cluster) {
+	p := s.replicas[c]
+	program, arguments := s.bash(p, "keep")
+	p.server = p.run(t, program, arguments...)
+	t.Cleanup(func() {
+		if s.replicas[c] == p {
+			s.crash(t, c)
+		}
+	})
+}
+
+// crash kills the programs of a cluster's replica, and removes its network.
+func (s *store) crash(t testing.TB, c *cluster) {
+	p := s.replicas[c]
+	must(t, p.server.Kill())
+	must(t, killAll(p.Namespace))
+	must(t, p.Namespace.Close())
+}
+
+// killAll kills all processes in a network namespace, and waits until they are gone.
+func killAll(n *network.Namespace) error {
+	own, err := os.Readlink(n.Path())
+	if err != nil {
+		return err
+	}
+	for found := true; found; {
+		found = false
+		entries, err := os.ReadDir("/proc")
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			pid, err := strconv.Atoi(entry.Name())
+			if err != nil {
+				continue
+			}
+			if link, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/net")); err != nil || link != own {
+				continue // it belongs to another user, or has ended
+			}
+			found = true
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // leader returns the cluster of the leader.
@@ -184,7 +305,7 @@ func (s *store) awaitMembers(t testing.TB) {
 		}
 		return nil
 	})
-	for _, r := range s.replicas {
-		r.setReady(t, true)
+	for _, p := range s.replicas {
+		p.setReady(t, true)
 	}
 }

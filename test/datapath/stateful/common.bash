@@ -7,6 +7,7 @@
 #   DATA     the pod's volume, which outlasts the pod
 #   POD      the program of ../pod, which looks up SRV records
 # The verbs of a recipe:
+#   keep         the kubelet: starts the replica again and again
 #   run          the container: starts the replica, and does not return
 #   members      prints the number of healthy replicas
 #   setup        creates what the writer needs, once
@@ -16,6 +17,8 @@
 #   failover C   makes another replica the leader after cluster C is lost; only where no program does
 
 set -uo pipefail
+
+keep() { while :; do (run); sleep 1; done; }
 
 setup() { :; }
 
@@ -30,10 +33,10 @@ attempt() {
   TZ=UTC printf '{"at": "%(%FT%T)T.%sZ", "who": "%s", "failure": "%s"}\n' "${now%[.,]*}" "${now#*[.,]}" "$1" "${2-}"
 }
 
-# writer writes numbers from $1 on, one at a time and each once, and prints each attempt. It replaces a client that fails or
+# writer writes numbers from 1 on, one at a time and each once, and prints each attempt. It replaces a client that fails or
 # does not answer for 4 seconds; the first answer may take longer, because the client has to find the leader first.
 writer() {
-  local n=$1 got limit
+  local n=1 got limit
   while :; do
     coproc CLIENT { client; }
     local pid=$CLIENT_PID in=${CLIENT[1]} out=${CLIENT[0]}
