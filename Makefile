@@ -139,10 +139,6 @@ test-scenarios: bed ## Run all scenarios on real control planes, which takes 10 
 test-kubeproxy: ## Hold the hints against kube-proxy's own code.
 	@cd test/kubeproxy && GOWORK=off $(GO_RACE) ./...
 
-.PHONY: test-gateway
-test-gateway: ## Run conformance tests of Gateway API with imports as backends; needs haproxy.
-	@cd test/gateway && GOWORK=off $(BOUND) $(GO_TEST) -count=1 -timeout 15m ./...
-
 .PHONY: test-release
 test-release: bed ## Build the images twice, do what the quickstart says with a release, upgrade, and break the clusters.
 	@echo '== the images, and a release from its files'
@@ -177,7 +173,6 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 	@CGO_ENABLED=1 $(BOUND) go vet -race -tags stateful ./test/datapath
 	@$(BOUND) go vet -tags argo ./test/deploy
 	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
-	@cd test/gateway && GOWORK=off $(BOUND) go vet ./...
 	@cd deploy/release && GOWORK=off $(BOUND) $(TOOLS)/golangci-lint run ./...
 	@$(MAKE) --no-print-directory lint-deploy
 
