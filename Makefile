@@ -150,15 +150,6 @@ test-release: bed ## Build the images twice, do what the quickstart says with a 
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
 	@$(GO_RACE) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
-ARGO     := github.com/argoproj/argo-rollouts@v1.10.0
-.PHONY: test-argo
-test-argo: bed ## Roll out in one of two clusters by steps of Argo Rollouts, whose controller is built first: minutes.
-	@mkdir -p $(CACHE)/argo
-	@cp -rT "$$(GOWORK=off go mod download -json $(ARGO) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" $(CACHE)/argo
-	@chmod -R u+w $(CACHE)/argo
-	@cd $(CACHE)/argo && GOWORK=off $(BOUND) go build -buildvcs=false -ldflags='-s -w' ./cmd/rollouts-controller
-	@ARGO_ROLLOUTS=$(CACHE)/argo $(BOUND) $(GO_TEST) -tags argo -count=1 -v -timeout 15m -run '^TestArgoRollouts$$' ./test/deploy
-
 # Separate, because the stores are Debian packages, and each takes minutes.
 .PHONY: test-stateful
 test-stateful: bed ## Break clusters under databases and queues that know each other by name; STORE=redis for one of them.
@@ -171,7 +162,6 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 	@$(BOUND) $(TOOLS)/golangci-lint run ./... ./test/...
 	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
 	@CGO_ENABLED=1 $(BOUND) go vet -race -tags stateful ./test/datapath
-	@$(BOUND) go vet -tags argo ./test/deploy
 	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
 	@cd deploy/release && GOWORK=off $(BOUND) $(TOOLS)/golangci-lint run ./...
 	@$(MAKE) --no-print-directory lint-deploy
