@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,6 +98,46 @@ func controllerOf(t testing.TB, cluster *controlplane.Cluster, flags ...string) 
 	folder, err := programs.Build(t.Context(), "cmd/clusterset-controller")
 	must(t, err)
 	return controlplanetest.RunController(t, cluster.Cluster, filepath.Join(folder, "clusterset-controller"), flags...)
+}
+
+// kubectlClusterset runs a command of the plugin, with a context for each cluster.
+func kubectlClusterset(t testing.TB, clusters []*controlplane.Cluster, command string) string {
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
+	must(t, err)
+	var files []string
+	for _, cluster := range clusters {
+		files = append(files, cluster.AdminKubeconfig())
+	}
+	return run(t, "", "sh", "-ec", "KUBECONFIG="+strings.Join(files, ":")+" "+filepath.Join(bin, "kubectl-clusterset")+" "+command)
+}
+
+// publish makes a cluster export a Service with this endpoint.
+func publish(t *testing.T, cluster *controlplane.Cluster, address string) {
+	must(t, cluster.Apply(t.Context(), []byte(`
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{name: http, port: 80}]}}
+---
+{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: web-1,
+ labels: {kubernetes.io/service-name: web}}, ports: [{name: http, port: 80, protocol: TCP}],
+ endpoints: [{conditions: {ready: true}, addresses: [`+address+`]}]}`)))
+}
+
+// reads waits until a cluster has exactly this endpoint of west.
+func reads(t *testing.T, cluster *controlplane.Cluster, address string) {
+	eventually(t, "the endpoint of west", func(ctx context.Context) error {
+		got, err := clusterset.Imported(ctx, cluster.Client(), "default", "web")
+		if err == nil && !slices.Equal(got, []string{"west/" + address}) {
+			err = fmt.Errorf("got %v, want %s", got, address)
+		}
+		return err
+	})
+}
+
+func written(t *testing.T, folder, name, text string) string {
+	path := filepath.Join(folder, name)
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 // The usual functions to wait and fail.
