@@ -141,20 +141,6 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestMigrationWithoutTheCRD: with the search path of pods, resolvers query each external name in cluster.local first,
-// and some give up at SERVFAIL.
-func TestMigrationWithoutTheCRD(t *testing.T) {
-	cluster := bare(t)[0]
-	server := controlplanetest.RunCoreDNS(t, cluster.Cluster, here(t, read(t, root+"/corefile-examples/migration.Corefile"), cluster.AdminKubeconfig(), "127.0.0.1"))
-	for qname, want := range map[string]string{
-		"kubernetes.default.svc.cluster.local.":  cluster.ServiceIP(1),
-		"web.default.svc.cluster.local.":         "NXDOMAIN",
-		"example.org.default.svc.cluster.local.": "NXDOMAIN",
-	} {
-		answers(t, server, qname+" A", want)
-	}
-}
-
 // TestCoreDNSUsesEveryRight compares CoreDNS's calls with the rights that the chart grants with all options.
 // test/controller tests the rights of the controller and of members.
 func TestCoreDNSUsesEveryRight(t *testing.T) {

@@ -210,7 +210,9 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 			attempt{what, everywhere, team, imported, annotate, nil},
 			attempt{what, owner, team, imported, annotate, by(importsPolicy, "create", "update", "status")}, // may delete
 			attempt{what, admin, team, imported, annotate, by("", "create", "update", "status", "delete")},
-			attempt{what, dns, team, imported, annotate, by("", "create", "update", "status", "delete")})
+			attempt{what, dns, team, imported, annotate, by("", "create", "update", "status", "delete")},
+			attempt{what, collector, team, imported, annotate, by("", "create")},
+			attempt{what, namespaces, team, imported, annotate, by("", "create", "update", "status")})
 	}
 	for _, each := range attempts {
 		each.try(t, cluster)
@@ -241,34 +243,6 @@ func TestTheControllerIsConfined(t *testing.T) {
 	} {
 		each.try(t, cluster)
 	}
-}
-
-// TestNamespacesWithImportsGo deletes a namespace with imports, exports and objects of the controller. Some of them
-// have a finalizer of the garbage collector.
-func TestNamespacesWithImportsGo(t *testing.T) {
-	cluster := installed(t)
-	team := namespaceOf(t, cluster, "team-")
-	for i, each := range []object{
-		importOfVersion("v1beta1"), exportOf("v1beta1", "web"), serviceOf("derived", ours), sliceOf("copy", ours),
-		importOfVersion("v1beta1"), exportOf("v1beta1", "web"),
-	} {
-		if i < 4 {
-			each.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
-		} else {
-			each.SetName("without-finalizer")
-		}
-		_, err := resourceOf(t, each, cluster, user{}, team).Create(t.Context(), each, metav1.CreateOptions{})
-		must(t, err)
-	}
-	namespaces := cluster.Client().CoreV1().Namespaces()
-	must(t, namespaces.Delete(t.Context(), team, metav1.DeleteOptions{}))
-	eventually(t, "the namespace is gone", func(ctx context.Context) error {
-		namespace, err := namespaces.Get(ctx, team, metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w %v", err, namespace.Status)
-		}
-		return nil
-	})
 }
 
 // TestExportsOfDeniedNamespaces tries to export from denied namespaces as an administrator.
