@@ -32,6 +32,9 @@ var questions = map[string][][2]string{
 		{"own.shop.svc.cluster.local. A", "OWN"},
 		{"elsewhere.example.org. A", "192.0.2.80"},
 	},
+	"install.md": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+	},
 	"minimal.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
 		{"nothing.shop.svc.clusterset.local. A", "NXDOMAIN"},
@@ -93,8 +96,8 @@ var questions = map[string][][2]string{
 	},
 }
 
-// TestExamples starts each example, and the examples in the plugin's README, as a CoreDNS with the rights from deploy/
-// on a real API server, and queries it.
+// TestExamples starts each example, the examples in the plugin's README, and the server block for NodeLocal DNSCache as a
+// CoreDNS with the rights from deploy/ on a real API server, and queries it.
 func TestExamples(t *testing.T) {
 	cluster := installed(t)
 	addresses := shop(t, cluster)
@@ -103,10 +106,20 @@ func TestExamples(t *testing.T) {
 	// The examples name this context or none.
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
-	// All external names resolve to 192.0.2.80.
-	upstream := controlplanetest.RunCoreDNS(t, cluster.Cluster,
-		".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
-	examples := map[string]string{}
+	// The cluster's DNS, and all external names, which resolve to 192.0.2.80.
+	upstream := controlplanetest.RunCoreDNS(t, cluster.Cluster, `.:PORT {
+ bind 127.0.0.1
+ template IN A {
+  answer "{{ .Name }} 60 IN A 192.0.2.80"
+ }
+}
+clusterset.local:PORT {
+ bind 127.0.0.1
+ multicluster {
+  kubeconfig `+path+`
+ }
+}`)
+	examples := map[string]string{"install.md": documented(t, "operate/install.md", "bind 169.254.20.10")}
 	files, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
 	must(t, err)
 	for _, file := range files {
@@ -255,7 +268,7 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 		return line
 	})
 	return strings.NewReplacer(":1053", fmt.Sprintf(":%d", second.Port()), "/etc/resolv.conf", upstream, "to 192.0.2.2",
-		"to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
+		"to 127.0.0.1", "lameduck 5s", "lameduck 1ms", "    bind 169.254.20.10\n", "", "<address of the cluster's DNS>", upstream).Replace(corefile)
 }
 
 // answers waits until a query (name and type) has this answer.

@@ -16,8 +16,7 @@
 //   - The status of a pod has the readiness, but no reason for waiting and no restart count.
 //   - Users, capabilities, seccomp, resource limits and a read-only root are not enforced. Liveness probes are ignored.
 //   - Of all volumes, only ConfigMaps are updated, within a second; tokens are not renewed.
-//   - There is no host network. Instead, a pod also has the address in its annotation example.org/address. If several pods have
-//     the same address, the last one gets the traffic.
+//   - There is no host network.
 //   - A pod has one container. It reaches the API server at the ClusterIP of the Service kubernetes, but at the API server's own
 //     port, because the Service has no endpoints.
 //   - Pods with an image without a program run nothing, and are ready at once, until a test changes that. Without Images, all
@@ -43,9 +42,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
-
-// addressAnnotation is an additional address of a pod.
-const addressAnnotation = "example.org/address"
 
 // Options configure the simulated kubelets.
 type Options struct {

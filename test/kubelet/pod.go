@@ -104,14 +104,7 @@ func (p *pod) work(ctx, life context.Context) error {
 		p.network = nil
 		_ = namespace.Close()
 	}()
-	var further []netip.Prefix
-	if address, err := netip.ParseAddr(p.object.Annotations[addressAnnotation]); err == nil {
-		if err := namespace.AddAddress(address); err != nil {
-			return err
-		}
-		further = append(further, netip.PrefixFrom(address, address.BitLen()))
-	}
-	if err := p.kubelet.Router.Attach(namespace, p.addresses, further...); err != nil {
+	if err := p.kubelet.Router.Attach(namespace, p.addresses); err != nil {
 		return err
 	}
 	p.mu.Lock()

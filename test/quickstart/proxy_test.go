@@ -15,9 +15,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/proxy"
 )
 
-// nodeLocal is the address of the cache on a node.
-const nodeLocal = "169.254.20.10"
-
 // connect attaches a network namespace with a kube-proxy, for all nodes of the cluster, to the router. In iptables
 // mode, packets to a port that a Service does not have pass through, which is how pods reach the API server.
 func (c *cluster) connect(t *testing.T) {
@@ -26,11 +23,7 @@ func (c *cluster) connect(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, c.nodes.Close()) })
 	pods := c.Options().PodCIDRs[0]
-	ranges := []netip.Prefix{pods}
-	if c.Name() == "east" {
-		ranges = append(ranges, netip.MustParsePrefix(nodeLocal+"/32"))
-	}
-	must(t, router.Attach(c.nodes, []netip.Addr{pods.Masked().Addr()}, ranges...))
+	must(t, router.Attach(c.nodes, []netip.Addr{pods.Masked().Addr()}, pods))
 	must(t, c.Apply(t.Context(), []byte(proxy.Rights)))
 	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "kube-proxy")
 	must(t, err)

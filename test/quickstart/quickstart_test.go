@@ -173,7 +173,6 @@ func checked(t *testing.T, b *bed, output string) {
 	if !strings.Contains(output, " 0 warnings, 0 failed") {
 		t.Errorf("something is wrong:\n%s", output)
 	}
-	t.Run("NodeLocal DNSCache", func(t *testing.T) { testNodeLocal(t, b) })
 	t.Run("connectivity", func(t *testing.T) { testConnectivity(t, b) })
 }
 
