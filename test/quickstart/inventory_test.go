@@ -17,39 +17,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/discovery"
 )
 
 // An inventory has the content of every object of a cluster by kind and name, without status, without the fields that
-// Kubernetes counts, and without managers. It omits Events, which the API server deletes after a time.
+// Kubernetes counts, and without managers. It omits Events and pods, which Kubernetes replaces, and the content of Leases
+// and EndpointSlices.
 type inventory map[string]string
 
 // inventory lists all resources that the cluster serves.
 func (c *cluster) inventory(ctx context.Context) (inventory, error) {
-	config := c.Config()
-	config.WarningHandlerWithContext = rest.NoWarnings{} // about deprecated versions
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
 	resources, err := c.Client().Discovery().ServerPreferredResources()
 	if err != nil {
 		return nil, err
 	}
 	all := inventory{}
-	for _, group := range resources {
+	for _, group := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, resources) {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
 			return nil, err
 		}
 		for _, resource := range group.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || resource.Kind == "Event" ||
-				resource.Kind == "ComponentStatus" {
+			if slices.Contains([]string{"ComponentStatus", "Endpoints", "Event", "Pod"}, resource.Kind) {
 				continue
 			}
 			all["resource "+version.Group+"/"+resource.Name] = ""
-			objects, err := client.Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
+			objects, err := c.Dynamic().Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 				continue // its CRD is being deleted
 			}
@@ -57,45 +50,23 @@ func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 				return nil, err
 			}
 			for i := range objects.Items {
-				name, text, err := describe(&objects.Items[i])
-				if err != nil {
+				each := &objects.Items[i]
+				name := fmt.Sprintf("%s/%s %s/%s", version.Group, resource.Kind, each.GetNamespace(), each.GetName())
+				if all[name], err = content(each); err != nil {
 					return nil, err
 				}
-				if name = version.Group + "/" + name; all[name] != "" && all[name] != text {
-					text = all[name] + "\n" + text // pods of the same owner with different content
-				}
-				all[name] = text
 			}
 		}
 	}
 	return all, nil
 }
 
-// describe returns the kind and name of an object, and its content.
-func describe(object *unstructured.Unstructured) (name, text string, err error) {
-	name = fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
-	switch object.GetKind() {
-	case "Pod":
-		// Pods are replaced: only the existence of a pod of the owner is compared.
-		for _, owner := range object.GetOwnerReferences() {
-			name = fmt.Sprintf("Pod %s/ of %s %s", object.GetNamespace(), owner.Kind, owner.Name)
-		}
-		unstructured.RemoveNestedField(object.Object, "spec")
-		object.SetName("")
-		object.SetGenerateName("")
-		labels := object.GetLabels()
-		// copied from the node
-		maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "topology.kubernetes.io/") })
-		object.SetLabels(labels)
-	case "Lease", "Endpoints", "EndpointSlice":
-		for _, field := range []string{"spec", "subsets", "endpoints"} {
-			unstructured.RemoveNestedField(object.Object, field)
-		}
+func content(object *unstructured.Unstructured) (string, error) {
+	if slices.Contains([]string{"EndpointSlice", "Lease"}, object.GetKind()) {
+		return "", nil
 	}
 	annotations := object.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return strings.HasPrefix(key, "deployment.kubernetes.io/") || strings.HasPrefix(key, "endpoints.kubernetes.io/")
-	})
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "deployment.kubernetes.io/") })
 	if len(annotations) == 0 {
 		annotations = nil // like an object that never had any
 	}
@@ -105,7 +76,7 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 	}
 	unstructured.RemoveNestedField(object.Object, "status")
 	encoded, err := json.Marshal(object.Object)
-	return name, string(encoded), err
+	return string(encoded), err
 }
 
 // expectNothingLeft waits until the cluster has the objects that it had at its start, or when remember was called.
