@@ -26,21 +26,6 @@ func TestRights(t *testing.T) {
 		may, mustNot string
 	}{
 		{
-			who: []user{audit.Account("kube-system", "clusterset-coredns")},
-			mustNot: `
-				get,list,watch secrets
-				get,list,watch configmaps
-				get,list,watch endpoints
-				create,update,patch,delete services
-				create,update,patch,delete discovery.k8s.io/endpointslices
-				create,update,patch,delete multicluster.x-k8s.io/serviceimports
-				update multicluster.x-k8s.io/serviceimports:status
-				get,list,watch,create,update,delete multicluster.x-k8s.io/serviceexports
-				create pods:exec
-				create,update,delete pods
-				get,list coordination.k8s.io/leases`,
-		},
-		{
 			who: []user{audit.Account(system, "clusterset-controller")},
 			mustNot: `
 				get,list,watch secrets

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 
 	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 )
 
 // wanted returns the expected DNS records, or the name of a negative answer.
@@ -133,24 +131,9 @@ func (b *bed) expectEndpoints(t testing.TB, c *cluster, marks map[string]string)
 	})
 }
 
-// newClient attaches a network namespace like that of a pod, until the test ends. Each cluster can have one at a time.
-func (c *cluster) newClient(t *testing.T) *network.Namespace {
-	namespace, err := network.New()
-	must(t, err)
-	t.Cleanup(func() { must(t, namespace.Close()) })
-	// The lower parts of the range belong to nodes.
-	pods := c.Options().PodCIDRs[0]
-	last := pods.Masked().Addr().As4()
-	for bit := pods.Bits(); bit < 31; bit++ {
-		last[bit/8] |= 0x80 >> (bit % 8)
-	}
-	must(t, c.nodes.Attach(namespace, []netip.Addr{netip.AddrFrom4(last)}))
-	return namespace
-}
-
-// keep makes a client query the DNS Service of the cluster for the addresses of a name repeatedly, until stop is called,
+// keep makes a node query the DNS Service of the cluster for the addresses of a name repeatedly, until stop is called,
 // which returns the number of answers. Each must be the wanted one. A query without a reply is repeated, as in resolvers.
-func (c *cluster) keep(t testing.TB, client *network.Namespace, name string, want wanted) (stop func() int) {
+func (c *cluster) keep(t testing.TB, name string, want wanted) (stop func() int) {
 	t.Helper()
 	records, err := want(t.Context())
 	must(t, err)
@@ -167,7 +150,7 @@ func (c *cluster) keep(t testing.TB, client *network.Namespace, name string, wan
 				return
 			case <-ticker.C:
 			}
-			err := client.Do(func() error {
+			err := c.nodes.Do(func() error {
 				answer, err := plugin.DNSAt(c.ServiceIP(10)).Ask(ctx, name, "A")
 				if err == nil && answer.Text() != text {
 					err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.Name(), answer.Text(), text)

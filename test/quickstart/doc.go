@@ -7,7 +7,7 @@
 //
 // The user has the files of two releases and an empty working directory. The checkout is hidden from all commands
 // except those for joining by hand, which use its files. In between, the clusters are upgraded to the second release
-// one by one, while pods keep querying names.
+// one by one, while nodes keep querying names.
 //
 // Both releases are built from the same source, as versions 0.1.0 and 0.2.0 for the platform of this machine, because
 // no release is published yet: only their versions differ. RELEASES="<directory> <directory>" selects other releases,

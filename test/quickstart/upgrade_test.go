@@ -14,14 +14,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// testUpgrade upgrades the clusters to the next release one by one, while all names keep resolving in all clusters. The
+// testUpgrade upgrades the clusters to the next release one by one, while all names keep resolving on the nodes of all clusters. The
 // first cluster is rolled back once, as docs/operate/operations.md says.
 func testUpgrade(t *testing.T, b *bed) {
 	stop := map[string]func() int{}
 	for _, c := range b.clusters {
-		client := c.newClient(t)
-		stop[database+" in "+c.Name()] = c.keep(t, client, database, c.importIPs)
-		stop[queue+" in "+c.Name()] = c.keep(t, client, queue, pods("shop", "app=queue", b.east, b.north))
+		stop[database+" in "+c.Name()] = c.keep(t, database, c.importIPs)
+		stop[queue+" in "+c.Name()] = c.keep(t, queue, pods("shop", "app=queue", b.east, b.north))
 	}
 	b.runs(t, b.before, b.before, b.before)
 	b.use(t, b.after)
