@@ -152,9 +152,13 @@ func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.
 	return made
 }
 
-// corefile is the Corefile of a cluster's CoreDNS, which forwards nothing.
+// corefile is the Corefile of a cluster's CoreDNS, which forwards nothing. A file has the names of load balancers.
 const corefile = `.:53 {
     errors
+    hosts %[2]s lb.example {
+        reload 200ms
+        ttl 1
+    }
     multicluster clusterset.local {
         kubeconfig %[1]s
     }
@@ -171,7 +175,7 @@ func (c *cluster) startDNS(t testing.TB) {
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
 	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", app: "coredns"})
 	p.run(t, c.bed.program("coredns"), "-conf",
-		c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential)))
+		c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential, filepath.Join(c.Directory(), "hosts"))))
 	c.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: kube-dns, namespace: kube-system}, spec: {
   clusterIP: `+c.dns+`, selector: {app: coredns},
   ports: [{name: dns, protocol: UDP, port: 53}, {name: dns-tcp, protocol: TCP, port: 53}]}}`)
@@ -185,10 +189,10 @@ func (c *cluster) apply(t testing.TB, objects string) {
 }
 
 // patch applies a merge patch to an object of a RESOURCE.VERSION.GROUP.
-func (c *cluster) patch(t testing.TB, resource, namespace, name, text string) {
+func (c *cluster) patch(t testing.TB, resource, namespace, name, text string, subresources ...string) {
 	what, _ := schema.ParseResourceArg(resource)
 	_, err := c.Dynamic().Resource(*what).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(text),
-		metav1.PatchOptions{})
+		metav1.PatchOptions{}, subresources...)
 	must(t, err)
 }
 

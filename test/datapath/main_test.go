@@ -31,7 +31,7 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if router, err = sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh"); err != nil {
+	if router, err = sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "nginx"); err != nil {
 		return err
 	}
 	// Locks and sockets of the machine's own programs.

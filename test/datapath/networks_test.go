@@ -22,7 +22,10 @@ var acrossNetworks = []story{
 	{"path between nodes is cut", podNetworkCut},
 }
 
-func TestNetworksNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables", true), acrossNetworks) }
+// Load balancers and Gateways are tested in one mode: nginx forwards the connections.
+func TestNetworksNFTables(t *testing.T) {
+	tellAll(t, newBed(t, "nftables", true), append(acrossNetworks, story{"load balancers and Gateways", frontends}))
+}
 
 func TestNetworksIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables", true), acrossNetworks) }
 

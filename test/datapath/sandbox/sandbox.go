@@ -111,7 +111,7 @@ func Setup(programs ...string) (*network.Namespace, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("programs are not installed: %s; on Debian they are in nftables, iptables, iproute2, util-linux and mount", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("programs are not installed: %s; on Debian they are in nftables, iptables, iproute2, util-linux, mount and nginx", strings.Join(missing, ", "))
 	}
 	if err := errors.Join(
 		unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // mounts stay inside
