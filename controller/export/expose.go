@@ -145,7 +145,7 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 func (e Exporter) kept(view *View, all []Slice) (kept []Slice) {
 	conditions := best(view)
 	for _, published := range SlicesOf(e.Cluster, e.published) {
-		decoded, _, err := readSnapshot(published)
+		decoded, err := readSnapshot(published)
 		slice := decoded.Slice.Slice
 		if err != nil || !IsManaged(published) || slice.Exposed == "" && slice.Network == e.Network {
 			continue
@@ -302,7 +302,7 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 			if !IsExposed(published) || !slices.ContainsFunc(published.Endpoints, isPod) {
 				continue
 			}
-			decoded, _, _ := readSnapshot(published) // published.Ports has the port names of the import
+			decoded, _ := readSnapshot(published) // published.Ports has the port names of the import
 			if decoded.Slice.Exposed == "" {
 				continue // kept from another network, with the ports of the pod
 			}

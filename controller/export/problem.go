@@ -14,34 +14,18 @@ type Reason string
 
 // Reasons of problems, for messages and the metric. The reasons of conditions are at Invalid.
 const (
-	// ReasonNotOurs: a slice has labels of another cluster or service, or is in another namespace.
-	ReasonNotOurs Reason = "NotOurs"
-	// ReasonInvalidName: the name is not a valid Service name.
-	ReasonInvalidName Reason = "InvalidName"
-	// ReasonNoSnapshot: a slice has no snapshot.
-	ReasonNoSnapshot Reason = "NoSnapshot"
-	// ReasonUnknownVersion: a slice's snapshots are of unknown versions.
-	ReasonUnknownVersion Reason = "UnknownVersion"
-	// ReasonBadSnapshot: a snapshot, or the Service in it, is invalid.
+	// ReasonBadSnapshot: a slice is not of its service and cluster, or its snapshot is missing, of an unknown version or invalid.
 	ReasonBadSnapshot Reason = "BadSnapshot"
-	// ReasonWrongCluster: a snapshot is of another cluster.
-	ReasonWrongCluster Reason = "WrongCluster"
-	// ReasonDuplicate: a slice has the name of another slice.
-	ReasonDuplicate Reason = "Duplicate"
-	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
-	ReasonBadAddressType Reason = "BadAddressType"
 	// ReasonBadAddress: an address is invalid, of the wrong family, not in canonical form, or one that no pod can have.
 	ReasonBadAddress Reason = "BadAddress"
 	// ReasonForeignAddress: an address is outside of the annotation cidrs.
 	ReasonForeignAddress Reason = "ForeignAddress"
 	// ReasonBadEndpoint: another field of an endpoint is invalid.
 	ReasonBadEndpoint Reason = "BadEndpoint"
-	// ReasonBadMetadata: an exported label or annotation, or the annotation overloaded, is invalid.
+	// ReasonBadMetadata: an exported label or annotation is invalid, or an annotation has no effect.
 	ReasonBadMetadata Reason = "BadMetadata"
 	// ReasonReservedKey: an exported key is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
-	// ReasonMisplacedKey: prefer, allowed-clusters or weights has no effect in metadata.annotations.
-	ReasonMisplacedKey Reason = "MisplacedKey"
 	// ReasonNotExposed: clusters of other networks do not reach the export.
 	ReasonNotExposed Reason = "NotExposed"
 	// ReasonTooLarge: a limit is exceeded.

@@ -51,7 +51,7 @@ func FromService(from Exporter, serviceExport *v1beta1.ServiceExport, service *c
 	object := "ServiceExport " + name.String()
 	for _, key := range ExportedKeys {
 		if _, has := serviceExport.Annotations[key]; has {
-			found.add(ReasonMisplacedKey, object+", annotation "+key, "it has no effect in metadata.annotations: move it to spec.exportedAnnotations")
+			found.add(ReasonBadMetadata, object+", annotation "+key, "it has no effect in metadata.annotations: move it to spec.exportedAnnotations")
 		}
 	}
 	if view.Spec, err = validSpec(specOf(serviceExport, service), object, &found); err != nil {
@@ -82,7 +82,7 @@ func (e Exporter) ownSlice(view *View, slice *discoveryv1.EndpointSlice, cluster
 	}
 	object := objectName(slice)
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
-		found.add(ReasonBadAddressType, object, "address type %q is not exported", slice.AddressType)
+		found.add(ReasonBadAddress, object, "address type %q is not exported", slice.AddressType)
 		return Slice{}, false
 	}
 	reader := endpointReader{addressType: slice.AddressType, object: object, found: found}

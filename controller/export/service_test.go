@@ -70,7 +70,7 @@ func TestFromServiceSpec(t *testing.T) {
 // TestFromServiceMetadata: exported labels and annotations, and misplaced keys of the project, which have no effect.
 func TestFromServiceMetadata(t *testing.T) {
 	const object, moved = " ServiceExport demo/web: ", ": it has no effect in metadata.annotations: move it to spec.exportedAnnotations"
-	const misplaced = "MisplacedKey: ServiceExport demo/web, annotation "
+	const misplaced = "BadMetadata: ServiceExport demo/web, annotation "
 	type keys = map[string]string
 	for name, test := range map[string]struct {
 		annotations, labels, exportedAnnotations, exportedLabels keys
@@ -162,7 +162,7 @@ func TestFromServiceSlices(t *testing.T) {
 		"none":           {nil, "IPv4", ""},
 		"one of ours":    {slices{newSlice("a", "80/TCP", "10.1.0.1", labelled(LabelSliceManagedBy, Manager))}, "IPv4", ""},
 		"one of another": {slices{newSlice("b", "80/TCP", "10.1.0.2", labelled(LabelSourceCluster, "west"))}, "IPv4", ""},
-		"FQDN":           {slices{newSlice("a", "80/TCP", "", fqdn)}, "IPv4", `BadAddressType: EndpointSlice demo/a: address type "FQDN" is not exported`},
+		"FQDN":           {slices{newSlice("a", "80/TCP", "", fqdn)}, "IPv4", `BadAddress: EndpointSlice demo/a: address type "FQDN" is not exported`},
 		"no such port":   {slices{newSlice("a", "http:80/TCP 80/UDP", "10.1.0.1")}, "IPv4 10.1.0.1@zone-a", ""},
 		"port of no number": {
 			slices{newSlice("a", "80/TCP", "10.1.0.1", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })}, "IPv4 10.1.0.1@zone-a", "",

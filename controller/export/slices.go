@@ -101,17 +101,17 @@ type acceptedSlice struct {
 // accept decodes the snapshot of a slice. It reports a slice that is refused as a whole.
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
 	object := objectName(slice)
-	decoded, reason, err := r.check(slice)
+	decoded, err := r.check(slice)
 	name := decoded.Slice.Name
 	switch {
 	case err != nil:
-		r.found.add(reason, object, "%v", err)
+		r.found.add(ReasonBadSnapshot, object, "%v", err)
 		r.refused = append(r.refused, slice.Name)
 	case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // the reader ignores it
 	case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
 		r.otherNetwork = object
 	case r.names[name]:
-		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", name)
+		r.found.add(ReasonBadSnapshot, object, "another slice has the name %q too", name)
 	default:
 		r.names[name] = true
 		r.accepted = append(r.accepted, acceptedSlice{slice, decoded})
@@ -119,35 +119,33 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
 }
 
 // check decodes the snapshot of a slice, or returns why the slice is refused.
-func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
+func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 	service := r.view.Service
 	if ServiceOf(slice) != service || slice.Labels[LabelSourceCluster] != r.from.Cluster {
-		return snapshot{}, ReasonNotOurs, fmt.Errorf(
-			"its namespace or labels are not those of service %s in cluster %q", service, r.from.Cluster)
+		return snapshot{}, fmt.Errorf("its namespace or labels are not those of service %s in cluster %q", service, r.from.Cluster)
 	}
 	if len(validation.IsDNS1123Label(service.Name)) > 0 { // label values and names of ServiceExports allow more
-		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", service.Name)
+		return snapshot{}, fmt.Errorf("no Service can have the name %q", service.Name)
 	}
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
-		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)
+		return snapshot{}, fmt.Errorf("address type %.100q is not known", slice.AddressType)
 	}
-	decoded, reason, err := readSnapshot(slice)
+	decoded, err := readSnapshot(slice)
 	switch {
 	case err != nil:
-		return snapshot{}, reason, err
+		return snapshot{}, err
 	case decoded.Cluster != r.from.Cluster:
-		return snapshot{}, ReasonWrongCluster, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q",
-			decoded.Cluster, r.from.Cluster)
+		return snapshot{}, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q", decoded.Cluster, r.from.Cluster)
 	case len(decoded.Slice.Network)+len(decoded.Slice.Exposed) > scope.MaxBytes: // the copy has them, too
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("network %.100q or exposure %.100q is too long", decoded.Slice.Network, decoded.Slice.Exposed)
+		return snapshot{}, fmt.Errorf("network %.100q or exposure %.100q is too long", decoded.Slice.Network, decoded.Slice.Exposed)
 	case len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
+		return snapshot{}, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
 	case !decoded.Absent && decoded.Service == nil:
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has no service")
+		return snapshot{}, fmt.Errorf("it has no service")
 	case decoded.Service != nil && len(decoded.Service.Ports) > maxPorts: // the ports of all slices are in memory at once
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("it has %d ports; the limit is %d", len(decoded.Service.Ports), maxPorts)
+		return snapshot{}, fmt.Errorf("it has %d ports; the limit is %d", len(decoded.Service.Ports), maxPorts)
 	}
-	return decoded, "", nil
+	return decoded, nil
 }
 
 // read adds an accepted slice to the view. The first slice by name provides the spec of the service.

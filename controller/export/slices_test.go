@@ -56,21 +56,21 @@ func TestRefusedSlices(t *testing.T) {
 		change func(*discoveryv1.EndpointSlice)
 		want   string // reason and sentence, empty if the slice is ignored silently
 	}
-	const notOurs = `NotOurs: its namespace or labels are not those of service demo/web in cluster "east"`
+	const notOurs = `BadSnapshot: its namespace or labels are not those of service demo/web in cluster "east"`
 	unknown := map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix + "v8": "x"}
 	tests := map[string]refused{
 		"not ours":         {labelled(LabelSliceManagedBy, "other"), ""},
 		"another source":   {labelled(LabelSourceCluster, "west"), notOurs},
 		"another name":     {labelled(LabelService, "db"), notOurs},
-		"FQDN":             {func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" }, `BadAddressType: address type "FQDN" is not known`},
-		"no snapshot":      {func(s *discoveryv1.EndpointSlice) { s.Annotations = nil }, `NoSnapshot: it has no snapshot`},
-		"unknown versions": {func(s *discoveryv1.EndpointSlice) { s.Annotations = unknown }, `UnknownVersion: its snapshot is of unknown version "v8"; upgrade this controller`},
+		"FQDN":             {func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" }, `BadSnapshot: address type "FQDN" is not known`},
+		"no snapshot":      {func(s *discoveryv1.EndpointSlice) { s.Annotations = nil }, `BadSnapshot: it has no snapshot`},
+		"unknown versions": {func(s *discoveryv1.EndpointSlice) { s.Annotations = unknown }, `BadSnapshot: its snapshot is of unknown version "v8"; upgrade this controller`},
 	}
 	for _, row := range []struct{ name, old, replacement, want string }{
 		{"no JSON", good, `{"cluster":`, `BadSnapshot: its snapshot does not parse: unexpected end of JSON input`},
-		{"too large", good, strings.Repeat(" ", 256<<10) + good, `TooLarge: its snapshot has 262375 bytes; the limit is 262144`},
-		{"wrong cluster", `"east"`, `"west"`, `WrongCluster: its snapshot is of cluster "west", but it was read from "east"`},
-		{"no cluster", `"cluster":"east",`, ``, `WrongCluster: its snapshot is of cluster "", but it was read from "east"`},
+		{"too large", good, strings.Repeat(" ", 256<<10) + good, `BadSnapshot: its snapshot has 262375 bytes; the limit is 262144`},
+		{"wrong cluster", `"east"`, `"west"`, `BadSnapshot: its snapshot is of cluster "west", but it was read from "east"`},
+		{"no cluster", `"cluster":"east",`, ``, `BadSnapshot: its snapshot is of cluster "", but it was read from "east"`},
 		{"relative clusters", `"east",`, `"east","clusters":"local",`, `BadSnapshot: its snapshot does not parse: cluster selector, term "local": it has another meaning in each cluster; use ids and properties`},
 		{"no slice name", `"name":"web-east-1",`, ``, `BadSnapshot: slice name "" is not valid`},
 		{"bad slice name", `"web-east-1"`, `"../x"`, `BadSnapshot: slice name "../x" is not valid`},
@@ -115,7 +115,7 @@ func TestRefusedSlices(t *testing.T) {
 func TestRefusedNames(t *testing.T) {
 	name := types.NamespacedName{Namespace: "demo", Name: "Foo_Bar"}
 	view, found, _ := FromSlices(Source{Cluster: "east"}, name, hostile(func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = name.Name }), nil)
-	diff(t, "problems", texts(found), problemsOf(`InvalidName: no Service can have the name "Foo_Bar"`))
+	diff(t, "problems", texts(found), problemsOf(`BadSnapshot: no Service can have the name "Foo_Bar"`))
 	if view != nil {
 		t.Errorf("view %v", view)
 	}
@@ -258,7 +258,7 @@ func TestSlicesDisagree(t *testing.T) {
 			t.Fatalf("slices %v", view.Slices)
 		}
 		diff(t, "problems", texts(found), []string{
-			`Duplicate: EndpointSlice demo/d: another slice has the name "web-3" too`,
+			`BadSnapshot: EndpointSlice demo/d: another slice has the name "web-3" too`,
 			`BadSnapshot: EndpointSlice demo/e: it has 101 ports; the limit is 100`,
 			`BadSnapshot: EndpointSlice demo/a: type "x" is not known`,
 		})

@@ -49,21 +49,19 @@ func (v *View) Annotations(slice *Slice, demoted []int) map[string]string {
 // maxSnapshot bounds one snapshot in bytes, to the API server's limit for all annotations of an object.
 const maxSnapshot = 256 << 10
 
-// readSnapshot decodes the snapshot of a slice, and sets the address type and clusters of its Slice. The reason is set
-// with the error.
-func readSnapshot(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
+// readSnapshot decodes the snapshot of a slice, and sets the address type and clusters of its Slice.
+func readSnapshot(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 	text, found := slice.Annotations[AnnotationSnapshot]
 	if !found {
 		for _, key := range slices.Sorted(maps.Keys(slice.Annotations)) {
 			if version, found := strings.CutPrefix(key, AnnotationSnapshotPrefix); found {
-				return snapshot{}, ReasonUnknownVersion,
-					fmt.Errorf("its snapshot is of unknown version %.100q; upgrade this controller", version)
+				return snapshot{}, fmt.Errorf("its snapshot is of unknown version %.100q; upgrade this controller", version)
 			}
 		}
-		return snapshot{}, ReasonNoSnapshot, fmt.Errorf("it has no snapshot")
+		return snapshot{}, fmt.Errorf("it has no snapshot")
 	}
 	if len(text) > maxSnapshot {
-		return snapshot{}, ReasonTooLarge, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text), maxSnapshot)
+		return snapshot{}, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text), maxSnapshot)
 	}
 	var out snapshot
 	err := json.Unmarshal([]byte(text), &out)
@@ -71,16 +69,16 @@ func readSnapshot(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
 		out.clusters, err = scope.ParseAbsolute(out.Clusters)
 	}
 	if err != nil {
-		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %s", Cut(err.Error(), 200))
+		return snapshot{}, fmt.Errorf("its snapshot does not parse: %s", Cut(err.Error(), 200))
 	}
 	out.Slice.AddressType, out.Slice.Clusters = slice.AddressType, out.Clusters
-	return out, "", nil
+	return out, nil
 }
 
 // ClustersOf returns the cluster selector in the snapshot of a published slice, empty if the slice is for all clusters or
 // cannot be read.
 func ClustersOf(slice *discoveryv1.EndpointSlice) string {
-	decoded, _, _ := readSnapshot(slice)
+	decoded, _ := readSnapshot(slice)
 	return decoded.Slice.Clusters
 }
 

@@ -12,7 +12,7 @@ var scoping = []mutant{
 	at("controller/export/service.go", "an export whose choice of clusters is misplaced is for all clusters",
 		`_, misplaced := elsewhere[AnnotationClusters]; misplaced {`, `_ = elsewhere; false {`),
 	at("controller/export/service.go", "a misplaced annotation allowed-clusters has no effect, and nothing says so",
-		`found.add(ReasonMisplacedKey,`, `new(problems).add(ReasonMisplacedKey,`),
+		`found.add(ReasonBadMetadata, object+", annotation "+key,`, `new(problems).add(ReasonBadMetadata, object+", annotation "+key,`),
 	at("controller/scope/selector.go", "ids separated by commas select no cluster, and nothing says so",
 		`if isList(part) {`, `if part == "" {`),
 	at("controller/export/snapshot.go", "a cluster imports what is not for it",

@@ -65,11 +65,11 @@ var untrue = []lie{
 	},
 	{
 		name: "a snapshot of an unknown version", says: ofSolo(instead(snapshotKey, `"`+export.AnnotationSnapshotPrefix+`v99"`)),
-		reason: export.ReasonUnknownVersion, solo: soloKept, lone: loneLetIn,
+		reason: export.ReasonBadSnapshot, solo: soloKept, lone: loneLetIn,
 	},
 	{
 		name: "a slice of the reader's own", says: ofSolo(instead(sourceWest, strings.Replace(sourceWest, "west", "east", 1))),
-		reason: export.ReasonNotOurs, solo: soloKept, lone: loneLetIn,
+		reason: export.ReasonBadSnapshot, solo: soloKept, lone: loneLetIn,
 	},
 	{
 		name: "a service in a namespace of the system", says: ofSolo(func(event string) string {
