@@ -60,7 +60,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 	if from.Keep {
 		endpointSlices, copies = copies, nil
 	}
-	r := viewReader{from: from, view: &View{Cluster: from.Cluster, Service: service}, names: map[string]bool{}}
+	r := viewReader{from: from, view: &View{Cluster: from.Cluster, Service: service}}
 	for _, slice := range sorted(endpointSlices) {
 		// A slice that is being deleted is withdrawn, although a finalizer of another owner may keep it for long.
 		if IsManaged(slice) && slice.DeletionTimestamp == nil {
@@ -83,8 +83,7 @@ type viewReader struct {
 	from     Source
 	view     *View
 	accepted []acceptedSlice
-	// names are the names of the slices in the view, and refused the names of the slices that cannot be read.
-	names   map[string]bool
+	// refused are the names of the slices that cannot be read.
 	refused []string
 	found   problems
 	// absent is the first slice by name that says that the Service does not exist.
@@ -102,7 +101,6 @@ type acceptedSlice struct {
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
 	object := objectName(slice)
 	decoded, err := r.check(slice)
-	name := decoded.Slice.Name
 	switch {
 	case err != nil:
 		r.found.add(ReasonBadSnapshot, object, "%v", err)
@@ -110,10 +108,7 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
 	case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // the reader ignores it
 	case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
 		r.otherNetwork = object
-	case r.names[name]:
-		r.found.add(ReasonBadSnapshot, object, "another slice has the name %q too", name)
 	default:
-		r.names[name] = true
 		r.accepted = append(r.accepted, acceptedSlice{slice, decoded})
 	}
 }
@@ -131,6 +126,10 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("address type %.100q is not known", slice.AddressType)
 	}
 	decoded, err := readSnapshot(slice)
+	name := decoded.Slice.Name
+	if r.from.Keep {
+		name = SliceName(r.from.Cluster, service, name, slice.AddressType)
+	}
 	switch {
 	case err != nil:
 		return snapshot{}, err
@@ -138,8 +137,8 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q", decoded.Cluster, r.from.Cluster)
 	case len(decoded.Slice.Network)+len(decoded.Slice.Exposed) > scope.MaxBytes: // the copy has them, too
 		return snapshot{}, fmt.Errorf("network %.100q or exposure %.100q is too long", decoded.Slice.Network, decoded.Slice.Exposed)
-	case len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
-		return snapshot{}, fmt.Errorf("slice name %.100q is not valid", decoded.Slice.Name)
+	case name != slice.Name || len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
+		return snapshot{}, fmt.Errorf("its snapshot is of slice %.100q", decoded.Slice.Name)
 	case !decoded.Absent && decoded.Service == nil:
 		return snapshot{}, fmt.Errorf("it has no service")
 	case decoded.Service != nil && len(decoded.Service.Ports) > maxPorts: // the ports of all slices are in memory at once
@@ -161,7 +160,6 @@ func (r *viewReader) read(accepted acceptedSlice) {
 		spec, err := validSpec(*accepted.decoded.Service, object, &r.found)
 		if err != nil {
 			r.found.add(ReasonBadSnapshot, object, "%v", err)
-			delete(r.names, slice.Name)
 			r.refused = append(r.refused, slice.Name)
 			return
 		}
@@ -213,7 +211,7 @@ func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used [
 	for _, name := range r.refused {
 		// A slice may be refused because of its address type, which its copy was named after.
 		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			names[SliceName(r.from.Cluster, r.view.Service, name, addressType)] = !r.names[name]
+			names[SliceName(r.from.Cluster, r.view.Service, name, addressType)] = true
 		}
 	}
 	for _, slice := range copies {

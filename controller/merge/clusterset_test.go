@@ -46,7 +46,7 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		}
 		if r.IntN(5) > 0 {
 			m.observed.ServiceExport, m.own = newObserved(cluster).ServiceExport, randomView(r, cluster, i)
-			m.sees = reread(t, cluster, Merge(m.observed, contribute(m.own)))
+			m.sees = reread(t, cluster, false, Merge(m.observed, contribute(m.own)))
 		}
 		members = append(members, m)
 	}
@@ -75,9 +75,10 @@ func (o someOrder) Level(from Contribution, endpoint *discoveryv1.Endpoint) (use
 func (o someOrder) Hinted() bool { return o.hinted }
 
 // reread is the view of a cluster from its slices in a result, published ones or copies.
-func reread(t testing.TB, cluster string, result Result) *export.View {
+func reread(t testing.TB, cluster string, copies bool, result Result) *export.View {
 	t.Helper()
-	view, found, _ := export.FromSlices(export.Source{Cluster: cluster}, web, export.SlicesOf(cluster, result.EndpointSlices), nil)
+	all := export.SlicesOf(cluster, result.EndpointSlices)
+	view, found, _ := export.FromSlices(export.Source{Cluster: cluster, Keep: copies}, web, all, all)
 	if len(found) > 0 {
 		t.Fatalf("slices of %s are read with problems: %v", cluster, found)
 	}

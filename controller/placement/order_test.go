@@ -97,8 +97,9 @@ func TestOrder(t *testing.T) {
 				observed, result := settled(t, newObserved(strings.Fields(test.zones)...), contributions)
 				diff(t, "order", orderText(result), want)
 				for _, c := range contributions {
-					view, problems, _ := export.FromSlices(export.Source{Cluster: c.View.Cluster}, web,
-						export.SlicesOf(c.View.Cluster, result.EndpointSlices), nil)
+					from := export.Source{Cluster: c.View.Cluster, Keep: c.View.Cluster != observed.Cluster}
+					all := export.SlicesOf(from.Cluster, result.EndpointSlices)
+					view, problems, _ := export.FromSlices(from, web, all, all)
 					diff(t, "view of "+c.View.Cluster, view, c.View)
 					diff(t, "problems", len(problems), 0)
 				}

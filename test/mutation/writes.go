@@ -112,8 +112,6 @@ var deciding = []mutant{
 		`v1beta1.Headless && c[served{`, `v1beta1.Headless && of == 0 && c[served{`),
 	at("controller/merge/conflict.go", "a conflict of the families of a headless service is not reported",
 		`kind == v1beta1.Headless && !clients`, `kind == "" && !clients`),
-	at("controller/export/slices.go", "endpoints are there twice while a second slice with their name cannot be read",
-		`= !r.names[name]`, `= true`),
 	at("controller/apply/slices.go", "old slices are deleted although the new ones could not be written",
 		`		case err != nil:
 			late.add(`, `		case err != nil:
