@@ -182,20 +182,15 @@ func targetsOf(ports []Port, slicePorts []discoveryv1.EndpointPort) []Target {
 	return targets
 }
 
-// maxTriggerTime bounds a trigger time in bytes. RFC 3339 allows any number of digits after the second.
-const maxTriggerTime = 64
-
 // triggerTime returns the trigger time of a slice, empty if it is missing or invalid. Slices of Services have it under
 // Kubernetes' key.
 func triggerTime(slice *discoveryv1.EndpointSlice) string {
 	text := cmp.Or(slice.Annotations[AnnotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
-	if len(text) > maxTriggerTime {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
 		return ""
 	}
-	if _, err := time.Parse(time.RFC3339Nano, text); err != nil {
-		return ""
-	}
-	return text
+	return at.Format(time.RFC3339Nano) // with a bounded number of digits
 }
 
 func objectName(slice *discoveryv1.EndpointSlice) string {

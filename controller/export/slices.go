@@ -51,8 +51,8 @@ func sorted(all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
 // exporting cluster publishes, or their copies. Slices without the label of the controller, and those that are
 // being deleted, are ignored.
 //
-// Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole (unknown
-// version, unparsable snapshot), its copy, if there is one, is used instead and returned in used. The view is nil if no
+// Everything in a slice is validated. Invalid endpoints and exported metadata are left out and reported. If a slice is refused
+// as a whole (unknown version, invalid snapshot), its copy, if there is one, is used instead and returned in used. The view is nil if no
 // slice remains, which means that the service is not exported. It is Absent if all remaining slices are. It shares
 // immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices, copies []*discoveryv1.EndpointSlice,
@@ -139,6 +139,8 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 		return snapshot{}, fmt.Errorf("network %.100q or exposure %.100q is too long", decoded.Slice.Network, decoded.Slice.Exposed)
 	case name != slice.Name || len(validation.IsDNS1123Subdomain(decoded.Slice.Name)) > 0:
 		return snapshot{}, fmt.Errorf("its snapshot is of slice %.100q", decoded.Slice.Name)
+	case slices.ContainsFunc(decoded.Slice.Targets, func(t Target) bool { return !validNumber(t.Port) }):
+		return snapshot{}, fmt.Errorf("a target port is not valid")
 	case !decoded.Absent && decoded.Service == nil:
 		return snapshot{}, fmt.Errorf("it has no service")
 	case decoded.Service != nil && len(decoded.Service.Ports) > maxPorts: // the ports of all slices are in memory at once
@@ -165,13 +167,6 @@ func (r *viewReader) read(accepted acceptedSlice) {
 		}
 		r.view.Spec = spec
 	}
-	slice.Targets = slices.DeleteFunc(slice.Targets, func(t Target) bool {
-		if knownProtocol(t.Protocol) && validNumber(t.Number) && validNumber(t.Port) {
-			return false
-		}
-		r.found.add(ReasonBadSnapshot, object, "target %d of port %d/%.100s is not valid", t.Port, t.Number, t.Protocol)
-		return true
-	})
 	endpoints := endpointReader{
 		addressType: slice.AddressType, from: &r.from, exposed: slice.Exposed != "", demoted: accepted.decoded.Slice.Demoted,
 		object: object, found: &r.found,

@@ -20,107 +20,55 @@ const maxPorts = 100
 // conflicts, so an earlier time would win them all. A time in the future only loses precedence.
 var firstExport = time.Date(2014, time.June, 1, 0, 0, 0, 0, time.UTC)
 
-// validSpec returns the valid part of an unchecked spec with defaults, as a new Spec. It reports what it leaves out for
-// the object, and returns an error if no part is usable.
+// validSpec returns an unchecked spec with defaults, as a new Spec, or an error if a part is invalid. It reports exported
+// metadata that it leaves out for the object.
 func validSpec(in Spec, object string, found *problems) (*Spec, error) {
-	out := Spec{Type: in.Type, Overloaded: in.Overloaded}
+	out := in
 	out.Created = in.Created.UTC().Truncate(1e9)
-	if year := out.Created.Year(); year > 9999 {
-		return nil, fmt.Errorf("year %d of creation cannot be written", year)
+	if in.InternalTrafficPolicy != corev1.ServiceInternalTrafficPolicyLocal {
+		out.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyCluster
 	}
-	if out.Created.Before(firstExport) {
+	if in.SessionAffinity != corev1.ServiceAffinityClientIP {
+		out.SessionAffinity, out.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
+	}
+	if config := out.SessionAffinityConfig; config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
+		out.SessionAffinityConfig = nil
+	} else if seconds := *config.ClientIP.TimeoutSeconds; seconds <= 0 || seconds > 86400 {
+		return nil, fmt.Errorf("session affinity timeout %d is not from 1 to 86400 seconds", seconds)
+	}
+	switch year := out.Created.Year(); {
+	case year > 9999:
+		return nil, fmt.Errorf("year %d of creation cannot be written", year)
+	case out.Created.Before(firstExport):
 		return nil, fmt.Errorf("its creation time %s is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected",
 			out.Created.Format(time.RFC3339))
-	}
-	if in.Type != v1beta1.ClusterSetIP && in.Type != v1beta1.Headless {
+	case in.Type != v1beta1.ClusterSetIP && in.Type != v1beta1.Headless:
 		return nil, fmt.Errorf("type %.100q is not known", in.Type)
-	}
-	out.Ports = validPorts(in.Ports, object, found)
-	for _, family := range in.IPFamilies {
-		if (family != corev1.IPv4Protocol && family != corev1.IPv6Protocol) || slices.Contains(out.IPFamilies, family) {
-			found.add(ReasonBadSnapshot, object, "IP family %.100q is not known or repeated", family)
-			continue
-		}
-		out.IPFamilies = append(out.IPFamilies, family)
-	}
-	if len(out.IPFamilies) == 0 {
+	case len(in.IPFamilies) == 0:
 		return nil, fmt.Errorf("it has no IP family")
+	case in.TrafficDistribution != "" && len(validation.IsQualifiedName(in.TrafficDistribution)) > 0:
+		return nil, fmt.Errorf("traffic distribution %.100q is not valid", in.TrafficDistribution)
 	}
-
-	out.SessionAffinity = known(found, object, "session affinity", in.SessionAffinity, corev1.ServiceAffinityNone,
-		corev1.ServiceAffinityClientIP)
-	if out.SessionAffinity == corev1.ServiceAffinityClientIP {
-		out.SessionAffinityConfig = validAffinityConfig(in.SessionAffinityConfig, object, found)
+	for i, family := range in.IPFamilies {
+		if (family != corev1.IPv4Protocol && family != corev1.IPv6Protocol) || slices.Contains(in.IPFamilies[:i], family) {
+			return nil, fmt.Errorf("IP family %.100q is not known or repeated", family)
+		}
 	}
-	out.InternalTrafficPolicy = known(found, object, "internal traffic policy", in.InternalTrafficPolicy,
-		corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)
-	out.TrafficDistribution = in.TrafficDistribution
-	if in.TrafficDistribution != "" && len(validation.IsQualifiedName(in.TrafficDistribution)) > 0 {
-		found.add(ReasonBadSnapshot, object, "traffic distribution %.100q is not valid", in.TrafficDistribution)
-		out.TrafficDistribution = ""
+	out.Ports = nil
+	for _, port := range in.Ports { // at most maxPorts
+		if port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 || !knownProtocol(port.Protocol) || !validNumber(port.Number) ||
+			port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
+			return nil, fmt.Errorf("port %.100q, %d/%.100s with appProtocol %.100q, is not valid", port.Name, port.Number, port.Protocol, port.AppProtocol)
+		}
+		if slices.ContainsFunc(out.Ports, func(p Port) bool {
+			return p.Name == port.Name || p.Protocol == port.Protocol && p.Number == port.Number
+		}) {
+			return nil, fmt.Errorf("port %q, %d/%s, is repeated", port.Name, port.Number, port.Protocol)
+		}
+		out.Ports = append(out.Ports, port)
 	}
 	out.Labels, out.Annotations = exportedMetadata(in.Labels, in.Annotations, object, found)
 	return &out, nil
-}
-
-// known returns the value of a field if it is among values, else the first of values, and adds a problem unless it is empty.
-func known[T ~string](found *problems, object, field string, value T, values ...T) T {
-	if slices.Contains(values, value) {
-		return value
-	}
-	if value != "" {
-		found.add(ReasonBadSnapshot, object, "%s %.100q is not known", field, value)
-	}
-	return values[0]
-}
-
-func validPorts(in []Port, object string, found *problems) []Port {
-	var out []Port // at most maxPorts
-	for _, port := range in {
-		if err := checkPort(port); err != nil {
-			found.add(ReasonBadSnapshot, object, "port %.100q: %v", port.Name, err)
-			continue
-		}
-		if slices.ContainsFunc(out, func(p Port) bool {
-			return p.Name == port.Name || p.Protocol == port.Protocol && p.Number == port.Number
-		}) {
-			found.add(ReasonBadSnapshot, object, "port %q, %d/%s, is repeated", port.Name, port.Number, port.Protocol)
-			continue
-		}
-		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
-			found.add(ReasonBadSnapshot, object, "port %q: appProtocol %.100q is not valid", port.Name,
-				port.AppProtocol)
-			port.AppProtocol = ""
-		}
-		out = append(out, port)
-	}
-	return out
-}
-
-func checkPort(port Port) error {
-	switch {
-	case port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0:
-		return fmt.Errorf("the name is not a DNS label")
-	case !knownProtocol(port.Protocol):
-		return fmt.Errorf("protocol %.100q is not known", port.Protocol)
-	case !validNumber(port.Number):
-		return fmt.Errorf("%d is not a port number", port.Number)
-	}
-	return nil
-}
-
-func validAffinityConfig(in *corev1.SessionAffinityConfig, object string,
-	found *problems,
-) *corev1.SessionAffinityConfig {
-	if in == nil || in.ClientIP == nil || in.ClientIP.TimeoutSeconds == nil {
-		return nil
-	}
-	seconds := *in.ClientIP.TimeoutSeconds
-	if seconds <= 0 || seconds > 86400 {
-		found.add(ReasonBadSnapshot, object, "session affinity timeout %d is not from 1 to 86400 seconds", seconds)
-		return nil
-	}
-	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
 }
 
 func knownProtocol(protocol corev1.Protocol) bool {
