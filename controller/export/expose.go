@@ -85,13 +85,9 @@ func (e Exporter) exposed(view *View, serviceExport *v1beta1.ServiceExport, serv
 	case exposure == ExposeNodePort && e.Node == nil:
 		known = false
 	case view.Spec.Type == v1beta1.Headless && exposure == ExposeNodePort:
-		var refused int
-		if all, refused, err = e.atNodes(view); refused > 0 {
-			refuse("Service %s is headless, and %v (%d such endpoints). Or use a Service with node ports for each pod", view.Service.Name, err,
-				refused)
-			if len(all) == 0 && view.After != readAgain {
-				return nil
-			}
+		var complete bool
+		if all, complete = e.atNodes(view, refuse); !complete && len(all) == 0 && view.After != readAgain {
+			return nil
 		}
 	case view.Spec.Type == v1beta1.Headless:
 		refuse("Service %s is headless, and a %s has one address for all pods. Use a Service for each pod", view.Service.Name, exposure)
@@ -252,9 +248,9 @@ func slicesOf(view *View, targets []Target, endpoints []discoveryv1.Endpoint) (a
 	return all
 }
 
-// atNodes returns slices with the pods of a view that clients reach at addresses of their nodes, the number of refused
-// endpoints, and why the first is refused.
-func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
+// atNodes returns slices with the pods of a view that clients reach at addresses of their nodes, and whether none is refused.
+func (e Exporter) atNodes(view *View, refuse func(format string, args ...any)) (all []Slice, complete bool) {
+	complete = true
 	for _, slice := range view.Slices {
 		for _, endpoint := range slice.Endpoints {
 			node, known := e.Node(ptr.Deref(endpoint.NodeName, ""))
@@ -263,7 +259,8 @@ func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 			}
 			address, targets, err := e.atNode(view, slice, endpoint, node)
 			if err != nil {
-				refused, why = refused+1, cmp.Or(why, err)
+				complete = false
+				refuse("Service %s is headless, and %v. Or use a Service with node ports for each pod", view.Service.Name, err)
 				continue
 			}
 			endpoint.Addresses = []string{address}
@@ -275,7 +272,7 @@ func (e Exporter) atNodes(view *View) (all []Slice, refused int, why error) {
 			all[at].Endpoints = append(all[at].Endpoints, endpoint)
 		}
 	}
-	return all, refused, why
+	return all, complete
 }
 
 // atNode returns the address and the ports by which clients reach a pod at its node: the pod's ports with hostNetwork,
