@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -44,39 +43,16 @@ func TestFromServiceInvalid(t *testing.T) {
 	}
 }
 
-func TestFromServiceSpec(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*corev1.ServiceSpec)
-		want   string // type, ports, families, session affinity and internal traffic policy
-	}{
-		"nothing":                {func(*corev1.ServiceSpec) {}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-		"headless":               {func(s *corev1.ServiceSpec) { s.ClusterIP, s.ClusterIPs = "None", []string{"None"} }, "Headless [{ TCP 80 }] [IPv4] None Cluster"},
-		"headless without ports": {func(s *corev1.ServiceSpec) { s.ClusterIP, s.Ports = "None", nil }, "Headless [] [IPv4] None Cluster"},
-		"without a policy":       {func(s *corev1.ServiceSpec) { s.InternalTrafficPolicy = nil }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-		"affinity config without affinity": {func(s *corev1.ServiceSpec) {
-			s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
-		}, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-		"SCTP":                  {func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = "SCTP" }, "ClusterSetIP [{ SCTP 80 }] [IPv4] None Cluster"},
-		"port without protocol": {func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = "" }, "ClusterSetIP [{ TCP 80 }] [IPv4] None Cluster"},
-	} {
-		spec := mustView(t, newExport(), newService("80/TCP", func(s *corev1.Service) { test.change(&s.Spec) })).Spec
-		got := fmt.Sprint(spec.Type, " ", spec.Ports, " ", spec.IPFamilies, " ", spec.SessionAffinity, " ", spec.InternalTrafficPolicy)
-		if got != test.want || spec.SessionAffinityConfig != nil || !spec.Created.Equal(created) {
-			t.Errorf("%s: got %s, want %s; %+v", name, got, test.want, spec)
-		}
-	}
-}
-
 // TestFromServiceMetadata: exported labels and annotations, and misplaced keys of the project, which have no effect.
 func TestFromServiceMetadata(t *testing.T) {
 	const object, moved = " ServiceExport demo/web: ", ": it has no effect in metadata.annotations: move it to spec.exportedAnnotations"
 	const misplaced = "BadMetadata: ServiceExport demo/web, annotation "
 	type keys = map[string]string
 	for name, test := range map[string]struct {
-		annotations, labels, exportedAnnotations, exportedLabels keys
-		wantAnnotations, wantLabels                              keys
-		problems                                                 []string
-		overloaded, toNone                                       bool
+		annotations, exportedAnnotations, exportedLabels keys
+		wantAnnotations, wantLabels                      keys
+		problems                                         []string
+		overloaded, toNone                               bool
 	}{
 		"of several domains": {
 			exportedLabels: keys{
@@ -109,7 +85,6 @@ func TestFromServiceMetadata(t *testing.T) {
 			wantAnnotations:     keys{AnnotationPrefer: "local", AnnotationAllowedClusters: "local", AnnotationWeights: "west=1"},
 			overloaded:          true,
 		},
-		"overloaded, without a problem": {annotations: keys{AnnotationOverloaded: "false"}},
 		"overloaded, as nobody writes it": {
 			annotations: keys{AnnotationOverloaded: "True"},
 			problems:    []string{"BadMetadata: ServiceExport demo/web, annotation " + AnnotationOverloaded + `: "True" has no effect: use true or false`},
@@ -120,17 +95,11 @@ func TestFromServiceMetadata(t *testing.T) {
 				misplaced + AnnotationPrefer + moved, misplaced + AnnotationAllowedClusters + moved, misplaced + AnnotationWeights + moved,
 			},
 		},
-		"clusters, exported":          {exportedAnnotations: keys{AnnotationClusters: "*"}, toNone: true},
-		"clusters, an exported label": {exportedLabels: keys{AnnotationClusters: "west"}, toNone: true},
-		"clusters, a label":           {labels: keys{AnnotationClusters: "west"}, toNone: true},
-		"clusters, in both places": {
-			annotations: keys{AnnotationClusters: "west"}, exportedAnnotations: keys{AnnotationClusters: "north"},
-			problems: []string{`ReservedKey:` + object + `exported annotation "clusterset-dns.github.io/clusters" is reserved and left out`},
-		},
+		"clusters, exported": {exportedAnnotations: keys{AnnotationClusters: "*"}, toNone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			view, found, invalid := FromService(Exporter{Cluster: "east"}, newExport(func(e *v1beta1.ServiceExport) {
-				e.Annotations, e.Labels = test.annotations, test.labels
+				e.Annotations = test.annotations
 				e.Spec.ExportedAnnotations, e.Spec.ExportedLabels = test.exportedAnnotations, test.exportedLabels
 			}), newService("80/TCP"), nil)
 			if test.toNone {
