@@ -51,25 +51,17 @@ func (p *pass) reportForeign() {
 	}
 }
 
-// reportConditions writes an Event for each condition that turned bad or recovered.
+// reportConditions writes an Event for each condition that needs attention, when its status or reason changes.
 func (a *Applier) reportConditions(object runtime.Object, before, after []metav1.Condition) {
 	for _, condition := range after {
-		old := meta.FindStatusCondition(before, condition.Type)
-		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
-			continue
-		}
-		good := metav1.ConditionTrue
+		bad := metav1.ConditionFalse
 		if condition.Type == string(v1beta1.ServiceExportConditionConflict) {
-			if good = metav1.ConditionFalse; !meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
-				continue // Valid reports why the service is not exported
-			}
+			bad = metav1.ConditionTrue
 		}
-		switch {
-		case condition.Status != good && condition.Reason != string(v1beta1.ServiceExportReasonPending):
+		old := meta.FindStatusCondition(before, condition.Type)
+		if condition.Status == bad && condition.Reason != string(v1beta1.ServiceExportReasonPending) &&
+			(old == nil || old.Status != bad || old.Reason != condition.Reason) {
 			a.Recorder.Event(object, corev1.EventTypeWarning, condition.Reason, condition.Message)
-		case condition.Status == good && old != nil && old.Status != good &&
-			old.Reason != string(v1beta1.ServiceExportReasonPending):
-			a.Recorder.Event(object, corev1.EventTypeNormal, condition.Reason, condition.Message)
 		}
 	}
 }
