@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,14 +18,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// reasonRefused: the API server rejected the derived Service, with a reason that is invalid in conditions.
-const reasonRefused = "ServiceRefused"
-
-// maxMessage bounds the message of a condition that quotes the API server, in bytes.
-const maxMessage = 1024
-
-// conditionReason is the syntax of a condition's reason in the API.
-var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+const (
+	// ReasonServiceRefused: the API server rejected the derived Service.
+	ReasonServiceRefused = "ServiceRefused"
+	// maxMessage bounds the message of a condition that quotes the API server, in bytes.
+	maxMessage = 1024
+)
 
 // isAbout reports whether the API server rejected an object because of a field whose path begins with the given one.
 func isAbout(err error, field string) bool {
@@ -51,17 +48,13 @@ func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, servic
 		code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code == http.StatusUnauthorized:
 		return
 	}
-	reason := string(status.Status().Reason)
-	if !conditionReason.MatchString(reason) {
-		reason = reasonRefused
-	}
 	message := "The derived Service was refused: " + status.Status().Message
 	if ips := existing.Spec.IPs; len(ips) > 0 && isAbout(serviceErr, "spec.clusterIP") { // taken or out of range
 		message = fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
 			"For another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
 			strings.Join(ips, ", "), existing.Namespace, existing.Name, message)
 	}
-	notReady(decided, reason, message)
+	notReady(decided, ReasonServiceRefused, message)
 }
 
 // fail sets Ready=False in the decided conditions of a ready export if its slices could not be written because of err.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -184,8 +185,8 @@ func (c *Cluster) familiesDiffer(service string, want ...corev1.IPFamily) error 
 func refused(s *Set, east, west *Cluster) {
 	east.refuse("POST services")
 	west.Export("web:10.65.0.10")
-	s.Expect(web("west/10.65.0.10 -> NODATA (Forbidden)"), east)
-	east.ExpectEvent(east.Import("web"), "Forbidden")
+	s.Expect(web("west/10.65.0.10 -> NODATA (ServiceRefused)"), east)
+	east.ExpectEvent(east.Import("web"), apply.ReasonServiceRefused)
 	east.refuse("")
 	s.Expect(web(ofWest))
 
@@ -195,7 +196,7 @@ func refused(s *Set, east, west *Cluster) {
 	east.refuse("POST services")
 	west.DeleteService("db")
 	west.Serve("db:10.65.0.20")
-	headless := View{"db": "west/10.65.0.20 -> 10.65.0.20 (Forbidden)"}
+	headless := View{"db": "west/10.65.0.20 -> 10.65.0.20 (ServiceRefused)"}
 	s.Expect(headless, east)
 	s.Holds(time.Minute, headless, east)
 	east.refuse("")
