@@ -95,7 +95,7 @@ func (c *controller) newReconciler(
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Report: reporter.Report,
 		Clock: o.Clock, Dial: o.Dial, SaveSecret: apply.Credential(c.client),
 	})
-	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock, Written: c.states.Written}
+	applier := &apply.Applier{API: c.api, Core: c.client, Recorder: recorder, Clock: o.Clock}
 	return reconciler.New(reconciler.Config{
 		Cluster: cluster, Namespace: o.Namespace, ServiceCIDRs: services, Prefer: o.Prefer,
 		Expose:    export.Exposure(o.Expose),

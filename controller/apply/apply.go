@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -44,8 +43,6 @@ type Applier struct {
 	Recorder record.EventRecorder
 	// Clock gives the times of condition transitions and of writes.
 	Clock clock.PassiveClock
-	// Written is called after an EndpointSlice was created or updated; before is nil for a new one.
-	Written func(before, after *discoveryv1.EndpointSlice)
 
 	// oneIP is set once the API server rejects the second IP of a dual-stack ServiceImport: CRDs of the MCS API before
 	// v0.2.0 allow one. The process restarts when the CRD changes.

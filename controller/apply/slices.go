@@ -77,8 +77,6 @@ func (p *pass) writeSlices(ctx context.Context) lateClusters {
 			// The garbage collector deleted it with the import.
 		case err != nil:
 			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
-		case written != before:
-			p.Written(before, written)
 		}
 	}
 	p.outcome.Unpublished = late[p.observed.Cluster]

@@ -91,7 +91,7 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 	client.AddReactor("*", "endpointslices", server.answer)
 	p := &pass{
 		Applier: &Applier{
-			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10), Written: func(_, _ *discoveryv1.EndpointSlice) {},
+			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10),
 		},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},

@@ -305,7 +305,6 @@ func TestAPassFollowsTheLastEvent(t *testing.T) {
 	exported.CreationTimestamp = metav1.NewTime(exporttest.Day(1))
 	r, web, client := withAPI(t, exported), types.NamespacedName{Namespace: "demo", Name: "web"}, fake.NewClientset()
 	r.Applier.Core = client
-	r.Applier.Written = func(_, _ *discoveryv1.EndpointSlice) {}
 	var published *discoveryv1.EndpointSlice
 	client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		published = action.(clienttesting.CreateAction).GetObject().(*discoveryv1.EndpointSlice).DeepCopy()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -21,7 +20,7 @@ import (
 
 const prefix = "clusterset_controller_"
 
-// gauges lists all metrics except the histograms, with their labels. A gauge with the help "1 if ..." is 0 otherwise.
+// gauges lists all metrics except the histogram, with their labels. A gauge with the help "1 if ..." is 0 otherwise.
 var gauges = []struct{ name, help, labels string }{
 	{"build_info", "1, with the versions of the program and of Go.", "version goversion"},
 	{"leader", "1 if this replica is the leader.", ""},
@@ -66,13 +65,8 @@ func NewServer(registry *prometheus.Registry, version string) (*Server, error) {
 			Help:    "Duration of a reconcile, by result (ok, error).",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"result"}),
-		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    prefix + "propagation_duration_seconds",
-			Help:    "Time from the change of an endpoint in its cluster, by that cluster's clock, to the slice written here, by origin (local, remote).",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
-		}, []string{"origin"}),
 	}
-	for _, collector := range []prometheus.Collector{s.reconciles, s.propagation, s} {
+	for _, collector := range []prometheus.Collector{s.reconciles, s} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -87,21 +81,6 @@ func (s *Server) Reconciled(took time.Duration, err error) {
 		result = "error"
 	}
 	s.reconciles.WithLabelValues(result).Observe(took.Seconds())
-}
-
-// Written implements apply.Applier.Written: it observes the propagation latency of a written slice.
-func (s *Server) Written(before, after *discoveryv1.EndpointSlice) {
-	trigger, leader := after.Annotations[export.AnnotationTriggerTime], s.leader.Load()
-	if leader == nil || trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
-		return
-	}
-	origin := "remote"
-	if after.Labels[export.LabelSourceCluster] == leader.Cluster {
-		origin = "local"
-	}
-	if at, err := time.Parse(time.RFC3339Nano, trigger); err == nil {
-		s.propagation.WithLabelValues(origin).Observe(max(0, leader.Clock.Since(at).Seconds())) // clocks may differ
-	}
 }
 
 // Lead makes the server answer with the state of a leader.

@@ -46,11 +46,10 @@ type Leader struct {
 // itself get an answer: the kubelet forwards them for users with the right pods/portforward (docs/security.md). It is
 // also the prometheus.Collector of the process. It is safe for concurrent use.
 type Server struct {
-	reconciles  *prometheus.HistogramVec
-	propagation *prometheus.HistogramVec
-	version     string
-	leader      atomic.Pointer[Leader]
-	answering   sync.Mutex
+	reconciles *prometheus.HistogramVec
+	version    string
+	leader     atomic.Pointer[Leader]
+	answering  sync.Mutex
 }
 
 // ServeHTTP implements http.Handler.

@@ -48,7 +48,6 @@ SAMPLES = {
     "Not valid or not ready": {},
     "Over a limit": {"west services": constant(0), "north services": constant(0)},
     "Nodes without a zone": {"": constant(0)},
-    "Propagation": {"remote p50": noise(0.006, 0.3), "remote p99": noise(0.014, 0.5)},
     "Reconcile duration": {"p50": noise(0.004, 0.2), "p99": noise(0.011, 0.5)},
     "Reconciles": {"ok": noise(1.4, 0.8), "error": constant(0)},
     "Queue": {"": [random.choice([0, 0, 0, 1, 2]) for _ in range(POINTS)]},
