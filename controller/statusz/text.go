@@ -21,18 +21,7 @@ import (
 // summarize sets the summary.
 func (e *explanation) summarize() {
 	if e.Import == nil {
-		why := "neither it nor any of its members exports the service"
-		switch {
-		case e.Elsewhere != "" && len(e.Exports) > 0:
-			why = e.Elsewhere
-		case len(e.Properties) > 0:
-			why = "the controller has not written the import yet"
-		case len(e.Exports) > 0:
-			why = "no export is valid, meant for this cluster and accepted"
-		case len(e.Unread) > 0:
-			why = "no export is known, but not all members are read completely"
-		}
-		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not resolve there.", e.Service, e.Cluster, why)
+		e.Summary = fmt.Sprintf("%s is not imported in %s. Its name does not resolve there.", e.Service, e.Cluster)
 		return
 	}
 	counts := map[string]int{}
