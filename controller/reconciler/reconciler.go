@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -70,8 +69,6 @@ type Reconciler struct {
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
 	turns      *turns // bound the services that are reconciled at once while writes hang
-	// stale delays services whose cached objects are stale.
-	stale workqueue.TypedRateLimiter[types.NamespacedName]
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// zones are those of the nodes when all services were last enqueued for them. Only Attach and onNode use them.
@@ -95,7 +92,6 @@ type Partial struct {
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
 	r.largeTurns, r.turns = make(chan struct{}, 1), newTurns()
-	r.stale = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](restAtLeast, backoffCap)
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -210,6 +206,10 @@ const large = 256 << 10
 // retryLarge is the delay of a large service while another one is reconciled.
 const retryLarge = 50 * time.Millisecond
 
+// retryStale is the delay of a service whose cached objects are stale. The event that shows the write of the other writer usually
+// comes before.
+const retryStale = 5 * time.Second
+
 // passWithin bounds each reconcile: an API server answers within a minute, unless the request was lost. Those before the first
 // heartbeat, which waits for them, have firstWithin. The next reconcile continues the work.
 const passWithin, firstWithin = time.Minute, 10 * time.Second
@@ -260,13 +260,10 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	r.heartbeat.Reconciled(service, outcome.Unpublished)
 	stale := apply.Stale(err)
 	r.turns.note(service, err != nil && !stale && took >= slowly)
-	if !stale {
-		r.stale.Forget(service)
-	}
 	switch {
 	case stale:
 		r.Observe(took, nil)
-		r.queue.AddAfter(service, r.stale.When(service)) // the caches may show the write of the other writer late
+		r.queue.AddAfter(service, retryStale)
 	case err != nil:
 		r.Observe(took, err)
 		if r.queue.NumRequeues(service) >= apply.FailuresToReport {
