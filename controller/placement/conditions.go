@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,8 +83,6 @@ func (p *placement) preferCondition() *metav1.Condition {
 	case !p.hinted:
 		return condition(kind, metav1.ConditionTrue, ReasonDemoted,
 			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", p.tiers.text)
-	case p.tiers.onlyLocal():
-		return condition(kind, metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
 	}
 	return condition(kind, metav1.ConditionTrue, ReasonHinted,
 		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", p.tiers.text)
@@ -100,18 +97,8 @@ func (p *placement) allowedClustersCondition() *metav1.Condition {
 		return condition(ConditionAllowedClusters, metav1.ConditionFalse, ReasonInvalidAllowedClusters,
 			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationAllowedClusters, p.allowedErr)
 	}
-	var outside []string
-	for _, cluster := range slices.Sorted(maps.Keys(p.places)) {
-		if p.places[cluster].outside {
-			outside = append(outside, strconv.Quote(cluster))
-		}
-	}
-	text := "all exporting clusters are inside"
-	if len(outside) > 0 {
-		text = "not " + export.Listed(outside)
-	}
 	return condition(ConditionAllowedClusters, metav1.ConditionTrue, ReasonLimited,
-		"Endpoints of these clusters are used: %s; %s.", p.imported.Annotations[export.AnnotationAllowedClusters], text)
+		"Only endpoints of these clusters are used: %s.", p.imported.Annotations[export.AnnotationAllowedClusters])
 }
 
 // weightsCondition returns the ConditionWeights of the import, nil without weights.
@@ -129,50 +116,25 @@ func (p *placement) weightsCondition() *metav1.Condition {
 	}
 	var families []string
 	for _, family := range slices.Sorted(maps.Keys(p.weighings)) {
-		if unmet := p.weighings[family].unmet(p.weights, p.noShare); len(unmet) > 0 {
+		if unmet := p.weighings[family].unmet(p.weights, p.places); len(unmet) > 0 {
 			families = append(families, string(family)+": "+export.Listed(unmet))
 		}
 	}
 	if len(families) > 0 {
 		return not(ReasonOtherShares, "%s.", strings.Join(families, "; "))
 	}
-	var asked []string
-	for _, cluster := range slices.Sorted(maps.Keys(p.weights)) {
-		text := fmt.Sprintf("%s %d %%", cluster, p.weights[cluster])
-		if _, exports := p.places[cluster]; !exports {
-			text += " (" + notExporting + ")"
-		}
-		asked = append(asked, text)
-	}
 	return condition(ConditionWeights, metav1.ConditionTrue, ReasonInEffect,
-		"The shares are those asked for, as far as whole endpoints allow: %s.", export.Listed(asked))
+		"The shares are those asked for, as far as whole endpoints allow: %s.", p.imported.Annotations[export.AnnotationWeights])
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) *metav1.Condition {
 	return &metav1.Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// notExporting is the message for a weight whose cluster id is misspelled, or whose cluster does not export the service yet.
-const notExporting = "no exporting cluster has this id"
-
-// noShare returns why a cluster takes no part in the weighing of any family.
-func (p *placement) noShare(cluster string) string {
-	place, exports := p.places[cluster]
-	switch {
-	case !exports:
-		return notExporting
-	case place.outside:
-		return "it is outside of the allowed clusters"
-	case p.hinted && cluster == p.Cluster.ID:
-		return "hints put it before the others"
-	}
-	return "no endpoint of it is ready and used first"
-}
-
 // unmet returns a text about each share that differs from the requested one by more than whole endpoints explain, sorted
-// by cluster. A cluster without a ready endpoint never has its share; why returns the reason. Texts have no numbers of
-// endpoints, so that they stay the same while pods are replaced.
-func (w weighing) unmet(weights Weights, why func(cluster string) string) []string {
+// by cluster. A cluster that is not weighed never has its share. Texts have no numbers of endpoints, so that they stay the same
+// while pods are replaced.
+func (w weighing) unmet(weights Weights, places map[string]place) []string {
 	of := w.used
 	if sum(of) == 0 { // nothing is left for the rest, so all are used
 		of = w.ready
@@ -182,9 +144,12 @@ func (w weighing) unmet(weights Weights, why func(cluster string) string) []stri
 	for _, cluster := range slices.Sorted(maps.Keys(weights)) {
 		weight := weights[cluster]
 		text := fmt.Sprintf("%s asked %d %%, has ", cluster, weight)
+		_, exports := places[cluster]
 		switch off := deviation(of[cluster], total, weight, whole, len(weights)); {
+		case weight > 0 && !exports: // it may be misspelled
+			unmet = append(unmet, text+"none: no exporting cluster has this id")
 		case weight > 0 && w.ready[cluster] == 0:
-			unmet = append(unmet, text+"none: "+why(cluster))
+			unmet = append(unmet, text+"none: its endpoints are not ready, not in use, or put first by hints")
 		case off < 0:
 			unmet = append(unmet, text+"less: too few of its endpoints are ready")
 		case off > 0:

@@ -15,7 +15,7 @@ import (
 
 // TestAllowedClusters: endpoints outside are never used, even if no others are left, and the condition says so.
 func TestAllowedClusters(t *testing.T) {
-	const prefix = "True Limited Endpoints of these clusters are used: "
+	const prefix = "True Limited Only endpoints of these clusters are used: "
 	const invalid = "False InvalidAllowedClusters Exported annotation clusterset-dns.github.io/allowed-clusters: "
 	for name, test := range map[string]struct {
 		within, down string
@@ -23,11 +23,11 @@ func TestAllowedClusters(t *testing.T) {
 		told         string // its beginning
 	}{
 		"none":               {"", "", "east near south west", ""},
-		"a region":           {"same(region)", "", "east near south! west!", prefix + `same(region); not "south", "west".`},
-		"nothing is inside":  {"same(region)", "east near", "east! near! south! west!", prefix + `same(region); not "south", "west".`},
-		"all":                {"*", "", "east near south west", prefix + "*; all exporting clusters are inside."},
-		"only another":       {"west", "", "east near! south! west", prefix + `west; not "near", "south".`},
-		"unknown properties": {"region!=us", "", "east near south! west!", prefix + `region!=us; not "south", "west".`},
+		"a region":           {"same(region)", "", "east near south! west!", prefix + `same(region).`},
+		"nothing is inside":  {"same(region)", "east near", "east! near! south! west!", prefix + `same(region).`},
+		"all":                {"*", "", "east near south west", prefix + "*."},
+		"only another":       {"west", "", "east near! south! west", prefix + `west.`},
+		"unknown properties": {"region!=us", "", "east near south! west!", prefix + `region!=us.`},
 		"a list":             {"east, west", "", "east near! south! west!", invalid},
 		"empty":              {"", "", "east near! south! west!", invalid},
 		"blank":              {" ", "", "east near! south! west!", invalid},
@@ -76,23 +76,23 @@ func TestWeights(t *testing.T) {
 		used            string
 		told            string
 	}{
-		"a canary":                          {"west=10", "", "east=9 west=3", "", "east=9 west=1", met + "west 10 %."},
+		"a canary":                          {"west=10", "", "east=9 west=3", "", "east=9 west=1", met + "west=10."},
 		"too few":                           {"west=50", "", "east=9 west=3", "", "east=9 west=3", "False OtherShares IPv4: west asked 50 %, has less: too few of its endpoints are ready."},
-		"the whole":                         {"west=100", "", "east=9 west=3 south=3", "", "west=3", met + "west 100 %."},
-		"the whole of nothing":              {"west=100", "", "east=2 south=1", "", "east=2 south=1", "False OtherShares IPv4: west asked 100 %, has none: no endpoint of it is ready and used first."},
-		"nothing":                           {"west=0", "", "east=2 west=3", "", "east=2", met + "west 0 %."},
+		"the whole":                         {"west=100", "", "east=9 west=3 south=3", "", "west=3", met + "west=100."},
+		"the whole of nothing":              {"west=100", "", "east=2 south=1", "", "east=2 south=1", "False OtherShares IPv4: west asked 100 %, has none: its endpoints are not ready, not in use, or put first by hints."},
+		"nothing":                           {"west=0", "", "east=2 west=3", "", "east=2", met + "west=0."},
 		"nothing, and no others":            {"west=0", "", "west=3", "", "west=3", "False OtherShares IPv4: west asked 0 %, has more: too few endpoints of others are ready."},
-		"in the next tier":                  {"west=25", "prefer=south", "east=3 west=3", "", "east=3 west=1", met + "west 25 %."},
-		"silent":                            {"west=25", "", "east=3 west=3", "west", "east=3", "False OtherShares IPv4: west asked 25 %, has none: no endpoint of it is ready and used first."},
+		"in the next tier":                  {"west=25", "prefer=south", "east=3 west=3", "", "east=3 west=1", met + "west=25."},
+		"silent":                            {"west=25", "", "east=3 west=3", "west", "east=3", "False OtherShares IPv4: west asked 25 %, has none: its endpoints are not ready, not in use, or put first by hints."},
 		"at least one":                      {"west=1", "", "east=9 west=3", "", "east=9 west=1", "False OtherShares IPv4: west asked 1 %, has more: too few endpoints of others are ready."},
-		"not in its tier, of few endpoints": {"west=10", "prefer=east", "east=5 west=5", "", "east=5", "False OtherShares IPv4: west asked 10 %, has none: no endpoint of it is ready and used first."},
-		"the smallest share of the fewest endpoints": {"west=1", "", "east=1", "", "east=1", "False OtherShares IPv4: west asked 1 %, has none: no endpoint of it is ready and used first."},
-		"outside of the allowed clusters":            {"west=10", "allowed-clusters=near", "east=1 west=1", "", "east=1", "False OtherShares IPv4: west asked 10 %, has none: it is outside of the allowed clusters."},
-		"hinted":                                     {"east=10", "prefer=cluster", "east=1 west=1", "", "east=1 west=1", "False OtherShares IPv4: east asked 10 %, has none: hints put it before the others."},
+		"not in its tier, of few endpoints": {"west=10", "prefer=east", "east=5 west=5", "", "east=5", "False OtherShares IPv4: west asked 10 %, has none: its endpoints are not ready, not in use, or put first by hints."},
+		"the smallest share of the fewest endpoints": {"west=1", "", "east=1", "", "east=1", "False OtherShares IPv4: west asked 1 %, has none: its endpoints are not ready, not in use, or put first by hints."},
+		"outside of the allowed clusters":            {"west=10", "allowed-clusters=near", "east=1 west=1", "", "east=1", "False OtherShares IPv4: west asked 10 %, has none: its endpoints are not ready, not in use, or put first by hints."},
+		"hinted":                                     {"east=10", "prefer=cluster", "east=1 west=1", "", "east=1 west=1", "False OtherShares IPv4: east asked 10 %, has none: its endpoints are not ready, not in use, or put first by hints."},
 		"a misspelled id":                            {"wst=10", "", "east=2 west=2", "", "east=2 west=2", "False OtherShares IPv4: wst asked 10 %, has none: no exporting cluster has this id."},
-		"nothing for a misspelled id":                {"wst=0, west=50", "", "east=2 west=2", "", "east=2 west=2", met + "west 50 %, wst 0 % (no exporting cluster has this id)."},
-		"more than a whole":                          {"west=70, east=40", "", "east=40 west=70 south=5", "", "east=40 west=70", met + "east 40 %, west 70 %."},
-		"more than a whole, of many":                 {"west=99, east=98", "", "east=196 west=198", "", "east=196 west=198", met + "east 98 %, west 99 %."},
+		"nothing for a misspelled id":                {"wst=0, west=50", "", "east=2 west=2", "", "east=2 west=2", met + "wst=0, west=50."},
+		"more than a whole":                          {"west=70, east=40", "", "east=40 west=70 south=5", "", "east=40 west=70", met + "west=70, east=40."},
+		"more than a whole, of many":                 {"west=99, east=98", "", "east=196 west=198", "", "east=196 west=198", met + "west=99, east=98."},
 		"nothing is ready":                           {"west=25", "", "", "", "", "False OtherShares No endpoint is ready."},
 		"invalid":                                    {"west=much", "", "east=2 west=3", "", "east=2 west=3", `False InvalidWeights Exported annotation clusterset-dns.github.io/weights: "west=much" are no weights: use <cluster id>=<0 to 100>, separated by commas.`},
 	} {
@@ -115,7 +115,7 @@ func TestWeightsOfFamilies(t *testing.T) {
 	result := merged(newObserved(), contributions)
 	diff(t, "ready", readyIn(result), map[string]int{"east": 4, "west": 4})
 	diff(t, "told", told(result, ConditionWeights),
-		"True InEffect The shares are those asked for, as far as whole endpoints allow: west 50 %.")
+		"True InEffect The shares are those asked for, as far as whole endpoints allow: west=50.")
 }
 
 // TestTheMessageIsStable: the condition of weights stays the same while pods are replaced.
