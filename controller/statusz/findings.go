@@ -319,20 +319,17 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found s
 	for _, kind := range placement.Kinds {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
 		if !export.IsManaged(from) || told == nil || told.Status != metav1.ConditionFalse ||
-			told.Reason == placement.ReasonOtherShares {
+			told.Reason == placement.ReasonOtherShares || len(from.Status.Clusters) == 0 {
 			continue
 		}
-		annotation, fix := annotations[kind], "Correct the flag --prefer of the controller."
-		if from.Annotations[annotation] != "" && len(from.Status.Clusters) > 0 {
-			value := "<valid value>"
-			if annotation == export.AnnotationPrefer {
-				value = "none"
-			}
-			fix = fmt.Sprintf("Correct the annotation on the ServiceExports of all clusters: `kubectl --context %s -n %s patch "+
-				`serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`+"`.",
-				contextOf(from.Status.Clusters[0].Cluster), from.Namespace, from.Name, annotation, value)
+		value := "<valid value>"
+		if kind == placement.ConditionPreferCluster {
+			value = placement.PreferNone
 		}
-		found.Warn("preferences", fix, "%s: %s", name, told.Message)
+		found.Warn("preferences", fmt.Sprintf("Correct the annotation on the ServiceExports of all clusters: `kubectl --context %s -n %s patch "+
+			`serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`+"`.",
+			contextOf(from.Status.Clusters[0].Cluster), from.Namespace, from.Name, annotations[kind], value),
+			"%s: %s", name, told.Message)
 	}
 	return found
 }

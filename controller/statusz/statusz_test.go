@@ -102,6 +102,8 @@ func TestFindingsOfImports(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
 	}
+	nowhere := imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionAllowedClusters, Status: "False", Message: "No border."})
+	nowhere.Status.Clusters = []v1beta1.ClusterStatus{{Cluster: "west"}}
 	for name, test := range map[string]struct {
 		of       *v1beta1.ServiceImport
 		exported bool
@@ -112,7 +114,7 @@ func TestFindingsOfImports(t *testing.T) {
 		"a limit of IPs":           {imported(ours, ready("False", merge.ReasonClusterIPLimit, "No IP is left.")), true, "imports-ready failed: Import shop/db is not ready: No IP is left. > Export fewer services as ClusterSetIP."},
 		"no Service":               {imported(ours, ready("False", "Pending", "No cluster exports it.")), true, "imports-ready failed: Import shop/db is not ready: No cluster exports it. > Create the Service in a cluster that exports it, or withdraw the exports."},
 		"foreign":                  {imported(nil), true, "imports-foreign failed: The controller does not manage ServiceImport shop/db, so exports with this name are not imported. > Let the controller adopt it with its IP: `kubectl --context <context of east> -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context <context of east> -n shop delete serviceimport db`."},
-		"invalid allowed clusters": {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionAllowedClusters, Status: "False", Message: "No border."}), true, "preferences warning: shop/db: No border. > Correct the flag --prefer of the controller."},
+		"invalid allowed clusters": {nowhere, true, "preferences warning: shop/db: No border. > Correct the annotation on the ServiceExports of all clusters: `kubectl --context <context of west> -n shop patch serviceexport db --type merge -p '{\"spec\":{\"exportedAnnotations\":{\"clusterset-dns.github.io/allowed-clusters\":\"<valid value>\"}}}'`."},
 		"a preference in use":      {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionPreferCluster, Status: "True"}), true, ""},
 	} {
 		var got []string
