@@ -15,7 +15,7 @@ import (
 )
 
 // TestKeepsImport: an export without a Service creates no import, but keeps an existing one. It is published for clusters
-// that have an import. checkReplaced checks the same with random cluster sets.
+// that have an import.
 func TestKeepsImport(t *testing.T) {
 	absent := newAbsent("east")
 	published := []*discoveryv1.EndpointSlice{{

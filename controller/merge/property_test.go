@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -85,7 +83,6 @@ func checkClusterset(t *testing.T, seed uint64) {
 			}
 			diff(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, source.observed.Cluster != m.observed.Cluster, result), want)
 		}
-		checkResult(t, name, m.observed, result)
 
 		// The merge converges, and then changes nothing.
 		observed, settledResult := settled(t, m.observed, contributions)
@@ -96,9 +93,6 @@ func checkClusterset(t *testing.T, seed uint64) {
 		if settledResult.DerivedService != nil {
 			diff(t, name+"derived Service at rest", settledResult.DerivedService, observed.DerivedService)
 		}
-		if r.IntN(4) == 0 {
-			checkReplaced(t, name, r, observed, contributions, settledResult)
-		}
 	}
 }
 
@@ -106,40 +100,6 @@ func checkClusterset(t *testing.T, seed uint64) {
 func unused(decision Decision, source *member) bool {
 	level, _ := decision.Placement.Level(Contribution{View: source.sees}, &discoveryv1.Endpoint{Addresses: []string{""}})
 	return level == Unused
-}
-
-// checkReplaced deletes the Services of all exports. The import and its derived Service stay, without endpoints, and get
-// them back with the Services. They are deleted once no cluster exports.
-func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, contributions []Contribution,
-	before Result,
-) {
-	t.Helper()
-	var absent []Contribution
-	for _, c := range contributions {
-		absent = append(absent, Contribution{View: newAbsent(c.View.Cluster), Rank: c.Rank})
-	}
-	r.Shuffle(len(absent), func(i, j int) { absent[i], absent[j] = absent[j], absent[i] })
-	gone, result := settled(t, observed, absent)
-	for _, slice := range result.EndpointSlices {
-		if len(slice.Endpoints) > 0 || len(slice.Ports) > 0 {
-			t.Errorf("%sslice without a Service %v", name, slice)
-		}
-	}
-	if before.ServiceImport == nil {
-		diff(t, name+"import that comes of nothing", result.ServiceImport, before.ServiceImport)
-		return
-	}
-	want := before.ServiceImport.DeepCopy()
-	want.Status = result.ServiceImport.Status
-	diff(t, name+"import without Services", result.ServiceImport, want)
-	diff(t, name+"derived Service without Services", result.DerivedService, before.DerivedService)
-	_, back := settled(t, gone, contributions)
-	diff(t, name+"import when the Services are back", everywhereOf(back), everywhereOf(before))
-	diff(t, name+"IPs when the Services are back", back.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
-	if last := Merge(gone, nil); last.ServiceImport != nil || last.DerivedService != nil ||
-		len(last.EndpointSlices) > 0 {
-		t.Errorf("%swhat is left without exports: %v", name, last)
-	}
 }
 
 // everywhereOf is the part of the import that must be equal in all clusters, nil for none.
@@ -151,48 +111,4 @@ func everywhereOf(result Result) *v1beta1.ServiceImport {
 	imported.UID, imported.Spec.IPs, imported.Spec.IPFamilies = "", nil, nil
 	imported.Status = v1beta1.ServiceImportStatus{Clusters: imported.Status.Clusters}
 	return imported
-}
-
-// checkResult checks a result as the API server validates it.
-func checkResult(t *testing.T, name string, observed Observed, result Result) {
-	t.Helper()
-	if imported := result.ServiceImport; imported != nil {
-		names, numbers := sets.New[string](), sets.New[portKey]()
-		for _, port := range imported.Spec.Ports {
-			names.Insert(port.Name)
-			numbers.Insert(portKey{port.Protocol, port.Port})
-			if port.Name == "" && len(imported.Spec.Ports) > 1 || port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 {
-				t.Errorf("%sport %v", name, port)
-			}
-		}
-		if len(names) < len(imported.Spec.Ports) || len(numbers) < len(imported.Spec.Ports) || imported.Spec.Ports == nil ||
-			(imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
-			t.Errorf("%simport %v", name, imported.Spec)
-		}
-		if (result.DerivedService != nil) != (imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPFamilies) > 0) {
-			t.Errorf("%sderived Service %v for %v", name, result.DerivedService, imported.Spec)
-		}
-	}
-	seen := sets.New[string]()
-	for _, slice := range result.EndpointSlices {
-		names := sets.New[string]()
-		for _, port := range slice.Ports {
-			names.Insert(*port.Name)
-		}
-		if seen.Has(slice.Name) || len(validation.IsDNS1123Subdomain(slice.Name)) > 0 ||
-			slice.Ports == nil || len(names) < len(slice.Ports) { // the API server rejects these
-			t.Errorf("%sslice %q among %v, with the ports %v", name, slice.Name, seen, slice.Ports)
-		}
-		seen.Insert(slice.Name)
-		for _, endpoint := range slice.Endpoints {
-			if slice.Labels[export.LabelSourceCluster] != observed.Cluster && (endpoint.NodeName != nil || endpoint.TargetRef != nil) {
-				t.Errorf("%san endpoint of another cluster has node %v and pod %v", name, endpoint.NodeName, endpoint.TargetRef)
-			}
-		}
-	}
-	for _, condition := range result.ExportConditions {
-		if condition.Reason == "" {
-			t.Errorf("%scondition %v", name, condition)
-		}
-	}
 }

@@ -54,14 +54,11 @@ func TestLocality(t *testing.T) {
 		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
 		"both, and each zone has":   {changes{distribution("PreferSameZone"), prefers("cluster"), alsoIn("b")}, labelled, "", "a b *", "PreferSameZone", "True Hinted"},
-		"both, and a node":          {changes{distribution("PreferSameNode"), prefers("cluster")}, labelled, "", "a,b@* *@*", "PreferSameNode", "True Hinted"},
 		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False UnknownPreference"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False UnknownPreference"},
 		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True Demoted"},
 		"no nodes":                  {changes{prefers("cluster")}, "", "", "none none", "", "True Demoted"},
 		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
-		"tiers, this cluster later": {changes{prefers("west > local")}, labelled, "", "none none", "", "True Demoted"},
-		"headless tiers":            {changes{prefers("local > west"), headless}, labelled, "", "none none", "", "True Demoted"},
 		"too many, but a zone":      {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a b", "PreferClose", "True Demoted"},
 		"headless":                  {changes{prefers("cluster"), headless}, labelled, "", "none none", "", ""},
 	} {
@@ -109,18 +106,4 @@ func hintsText(result merge.Result) string {
 func preferText(result merge.Result) string {
 	words := strings.Fields(told(result, ConditionPreferCluster))
 	return strings.Join(words[:min(2, len(words))], " ")
-}
-
-// TestReplacedBehindAnOlderSchema: fields that the schema of ServiceImports drops are still set on the derived Service,
-// and stay there while the Service is replaced.
-func TestReplacedBehindAnOlderSchema(t *testing.T) {
-	observed := newObserved("a")
-	observed.Prefer = PreferCluster
-	observed, _ = settled(t, observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1", distribution("PreferSameZone"))))
-	observed.ServiceImport.Spec.TrafficDistribution, observed.ServiceImport.Spec.IPFamilies = nil, nil
-	want := observed.DerivedService.DeepCopy()
-	observed.DerivedService.OwnerReferences = nil // changes of another writer outside the spec are reverted
-	result := merged(observed, contribute(newAbsent("east")))
-	diff(t, "derived Service", result.DerivedService, want)
-	diff(t, "condition", preferText(result), "")
 }

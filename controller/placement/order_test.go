@@ -53,17 +53,13 @@ func TestOrder(t *testing.T) {
 		clusterIP   string // empty if it differs only by the annotation
 	}{
 		"this cluster":            {"prefer=cluster", "", nil, "east near south west", "east near~~ south~~ west~~"}, // DNS servers do it
-		"the same, by hints":      {"prefer=local", "a", nil, "east near south west", ""},
 		"tiers":                   {"prefer=near > west", "", nil, "east~~(priority=4) near south~~(priority=4) west~~(priority=2)", ""},
-		"the second tier":         {"prefer=west > region=eu", "", odd{"west": "down"}, "east(priority=2) near(priority=2) south~~(priority=4) west!!", ""},
 		"invalid":                 {"prefer=near >", "", nil, "east near south west", ""},
 		"silent is after all":     {"prefer=west", "", odd{"west": "silent"}, "east(priority=2) near(priority=2) south(priority=2) west~~", ""},
 		"the best is silent":      {"prefer=near > west", "", odd{"near": "silent"}, "east~~(priority=4) near~~ south~~(priority=4) west(priority=2)", ""},
 		"all silent":              {"prefer=near", "", odd{"near": "silent", "east": "silent", "west": "silent", "south": "silent"}, "east~~ near(priority=64) south~~ west~~", ""},
-		"silent, and none else":   {"prefer=west > east", "", odd{"west": "silent", "near": "silent", "east": "down", "south": "down"}, "east!! near~~ south!! west(priority=64)", ""},
 		"hints, west is down":     {"prefer=local > west > near", "a", odd{"west": "down"}, "east near~~(priority=4) south~~(priority=6) west!!", "east near south~~ west!!"},
 		"hints, this is drained":  {"prefer=local > west", "a", odd{"east": "silent"}, "east~~ near~~(priority=4) south~~(priority=4) west(priority=2)", ""},
-		"hints, others silent":    {"prefer=local > west", "a", odd{"west": "silent", "near": "silent", "south": "silent"}, "east near~~ south~~ west~~", ""},
 		"overloaded, then silent": {"prefer=", "", odd{"west": "overloaded", "east": "silent", "near": "down", "south": "down"}, "east~~ near!! south!! west(priority=32)", ""},
 		"the best is overloaded":  {"prefer=near > west", "", odd{"near": "overloaded"}, "east~~(priority=4) near~~(priority=32) south~~(priority=4) west(priority=2)", ""},
 		"hints, and overloaded":   {"prefer=local", "a", odd{"east": "overloaded", "near": "overloaded"}, "east~~(priority=32) near~~(priority=32) south west", ""},
