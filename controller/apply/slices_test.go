@@ -128,21 +128,10 @@ func TestSlices(t *testing.T) {
 			serviceImport: own, existing: "east-1 west-1", desired: "east-2", refused: "east-2", asked: "create east-2, delete west-1",
 			unpublished: true,
 		},
-		"two copies of one cluster fail": {
-			serviceImport: own, existing: "west-1", desired: "west-2 west-3", refused: "west-2 west-3", asked: "create west-2, create west-3",
-		},
-		"copies of two clusters fail": {
-			serviceImport: own, existing: "west-1 north-1", desired: "west-2 north-2", refused: "west-2 north-2",
-			asked: "create west-2, create north-2",
-		},
 		"a deletion of an own one fails": {serviceImport: own, existing: "east-1", refused: "east-1", asked: "delete east-1", unpublished: true},
-		"a deletion of a copy fails":     {serviceImport: own, existing: "west-1", refused: "west-1", asked: "delete west-1"},
 		"no import":                      {existing: "west-1 north-1", desired: "east-2 west-2", asked: "create east-2, delete north-1"},
 		"no import, a change":            {existing: "west-1 west-2", desired: "west-2+"},
-		"ending": {
-			serviceImport: ending, existing: "west-1 north-1", desired: "east-2 west-2", asked: "create east-2, delete north-1",
-		},
-		"ending, a change": {serviceImport: ending, existing: "west-1 west-2", desired: "west-2+", asked: "update west-2"},
+		"ending, a change":               {serviceImport: ending, existing: "west-1 west-2", desired: "west-2+", asked: "update west-2"},
 		"ending, collected before": {
 			serviceImport: ending, existing: "west-1 west-2", desired: "west-2+", gone: "west-2", asked: "update west-2",
 		},

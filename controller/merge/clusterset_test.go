@@ -36,10 +36,7 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		cluster := []string{"east", "west", "north.registry", "south", "centre"}[i]
 		m := &member{
 			observed: Observed{
-				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r),
-				Place: pick(r, demoting, demoting, func(imported *v1beta1.ServiceImport, _ []Contribution) Placement {
-					return someOrder{shift: i, hinted: imported.Spec.Type != v1beta1.Headless}
-				}),
+				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r), Place: demoting,
 			},
 			demote: r.IntN(4) == 0,
 			rank:   pick(r, 0, 0, 0, -1, 2),
@@ -52,27 +49,6 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 	}
 	return members
 }
-
-// someOrder is a Placement by the names of clusters and the addresses of endpoints, which leaves one cluster out.
-type someOrder struct {
-	demotedLast
-	shift  int
-	hinted bool
-}
-
-func (o someOrder) Level(from Contribution, endpoint *discoveryv1.Endpoint) (use, cover Level) {
-	place := (len(from.View.Cluster) + o.shift) % 5
-	if place == 4 {
-		return Unused, Unused
-	}
-	level := Level(place + len(endpoint.Addresses[0])%2)
-	if from.Demote {
-		level += 10
-	}
-	return level, level
-}
-
-func (o someOrder) Hinted() bool { return o.hinted }
 
 // reread is the view of a cluster from its slices in a result, published ones or copies.
 func reread(t testing.TB, cluster string, copies bool, result Result) *export.View {

@@ -8,10 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // cases are random clustersets; make fuzz looks at more.
@@ -40,7 +37,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		name := fmt.Sprintf("clusterset %d, cluster %s: ", seed, m.observed.Cluster)
 		contributions := contributionsIn(r, m.observed.Cluster, members)
 		before := inputOf(t, m.observed, contributions)
-		result, decision := Decide(m.observed, contributions)
+		result := Merge(m.observed, contributions)
 		diff(t, name+"input", inputOf(t, m.observed, contributions), before)
 
 		// Invariant: the same views give the same import everywhere.
@@ -67,21 +64,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		// of an absent view.
 		source := pick(r, members...)
 		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
-			want := source.sees
-			if unused(decision, source) {
-				view := *want
-				view.Slices, want = slices.Clone(view.Slices), &view
-				for i := range view.Slices {
-					endpoints := slices.Clone(view.Slices[i].Endpoints)
-					for j := range endpoints {
-						if !export.IsReady(&endpoints[j]) {
-							endpoints[j].Conditions = export.Conditions(false, false, false)
-						}
-					}
-					view.Slices[i].Endpoints = endpoints
-				}
-			}
-			diff(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, source.observed.Cluster != m.observed.Cluster, result), want)
+			diff(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, source.observed.Cluster != m.observed.Cluster, result), source.sees)
 		}
 
 		// The merge converges, and then changes nothing.
@@ -94,12 +77,6 @@ func checkClusterset(t *testing.T, seed uint64) {
 			diff(t, name+"derived Service at rest", settledResult.DerivedService, observed.DerivedService)
 		}
 	}
-}
-
-// unused reports whether none of the endpoints of a cluster is used.
-func unused(decision Decision, source *member) bool {
-	level, _ := decision.Placement.Level(Contribution{View: source.sees}, &discoveryv1.Endpoint{Addresses: []string{""}})
-	return level == Unused
 }
 
 // everywhereOf is the part of the import that must be equal in all clusters, nil for none.
