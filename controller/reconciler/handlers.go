@@ -3,7 +3,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -143,17 +141,14 @@ func (r *Reconciler) onSlice(object apply.Change) {
 	}
 }
 
-// onNamespace enqueues all services of a namespace that is created or deleted.
+// onNamespace enqueues all services of a namespace that changed. The annotations of the controller's namespace concern all exports.
 func (r *Reconciler) onNamespace(before, after metav1.Object) {
-	old, _ := before.(*corev1.Namespace)
-	current, _ := after.(*corev1.Namespace)
-	was, is := ptr.Deref(old, corev1.Namespace{}), ptr.Deref(current, corev1.Namespace{})
-	if (old == nil) != (current == nil) || was.UID != is.UID || local.Accepted(old) != local.Accepted(current) ||
-		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) {
-		r.enqueueAll(cmp.Or(is.Name, was.Name), 0)
+	current := after
+	if after == nil {
+		current = before
 	}
-	stood, stands := Standing(old), Standing(current)
-	if is.Name == r.Namespace && (stood.Demote != stands.Demote || stood.Rank != stands.Rank) {
+	r.enqueueAll(current.GetName(), 0)
+	if current.GetName() == r.Namespace {
 		r.enqueueCluster(r.Cluster)
 	}
 }
