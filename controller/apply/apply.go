@@ -84,7 +84,9 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 	late := p.writeSlices(ctx)
 	nodePortsErr := p.writeService(ctx, "node-port Service", observed.NodePorts, result.NodePorts)
 	err := errors.Join(importErr, serviceErr, nodePortsErr, late.err(), p.removeRest(ctx, late))
-	p.reportForeign()
+	if result.Foreign {
+		_ = p.foreign(observed.ServiceImport)
+	}
 	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(late[p.observed.Cluster], nodePortsErr)))
 	p.outcome.Due = p.ends(observed.Service)
 	return p.outcome, err

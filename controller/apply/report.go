@@ -21,15 +21,12 @@ const EventForeignObject = "ForeignObject"
 // EventClusterIPTaken on a ServiceImport: it gets another IP.
 const EventClusterIPTaken = "ClusterIPTaken"
 
-// foreign reports an object of another owner that has the name of a desired one, with Events on the object itself and on
+// foreign reports an import or slice of another owner that has the name of a desired one, with Events on the object itself and on
 // the ServiceExport of this cluster, and returns the message. The recorder aggregates repeated Events and limits their rate.
 func (p *pass) foreign(object reportable) error {
 	kind, handOver := "EndpointSlice", "label it "+export.LabelSliceManagedBy+"="+export.Manager
-	switch object.(type) {
-	case *v1beta1.ServiceImport:
+	if _, imported := object.(*v1beta1.ServiceImport); imported {
 		kind, handOver = v1beta1.ServiceImportKindName, "annotate it "+export.AnnotationAdopt+"=true"
-	case *corev1.Service:
-		kind, handOver = "Service", "label it "+export.LabelManagedBy+"="+export.Manager
 	}
 	message := fmt.Sprintf("%s %s/%s has a name that the service %s needs, and belongs to another owner. Delete it, or %s",
 		kind, object.GetNamespace(), object.GetName(), p.observed.Service, handOver)
@@ -38,17 +35,6 @@ func (p *pass) foreign(object reportable) error {
 		p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
 	}
 	return errors.New(message)
-}
-
-// reportForeign reports a foreign import and a foreign Service in place of the derived one.
-func (p *pass) reportForeign() {
-	if p.result.Foreign {
-		_ = p.foreign(p.observed.ServiceImport)
-	}
-	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) && p.result.DerivedService == nil &&
-		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
-		_ = p.foreign(service)
-	}
 }
 
 // reportConditions writes an Event for each condition that needs attention, when its status or reason changes.

@@ -260,21 +260,6 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 	exporttest.Diff(t, "the desired slice", desired, before)
 }
 
-// TestForeignService: an Event asks to delete a Service with the name of the derived one, unless it is adopted.
-func TestForeignService(t *testing.T) {
-	for name, test := range map[string]struct {
-		derived *corev1.Service
-		events  int
-	}{"foreign": {nil, 1}, "adopted": {&corev1.Service{}, 0}} {
-		p := slicePass(nil, merge.Observed{DerivedService: &corev1.Service{}}, "", "")
-		p.result.DerivedService, p.result.ServiceImport.Spec.Type = test.derived, v1beta1.ClusterSetIP
-		p.reportForeign()
-		if got := len(p.Recorder.(*record.FakeRecorder).Events); got != test.events {
-			t.Errorf("%s: %d Events", name, got)
-		}
-	}
-}
-
 // TestDerivedServiceOfAnotherStays: the names of two services' derived Services may be equal. A service that is no longer
 // exported deletes only its own.
 func TestDerivedServiceOfAnotherStays(t *testing.T) {

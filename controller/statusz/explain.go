@@ -296,10 +296,7 @@ func (e *explanation) findings() {
 	switch foreign := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
 	case e.Elsewhere != "" && observed.Invalid == nil:
 		e.Problems.Warn("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
-	case len(e.Exports) == 0 && foreign:
-		if e.Import.Message != "" {
-			e.Problems.Fail("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
-		}
+	case len(e.Exports) == 0 && foreign: // another implementation serves it
 	case len(e.Exports) == 0 && len(e.Unread) > 0:
 		e.Problems.Fail("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.Cluster),
 			"No export of %s is known, but these members are not read completely: %s.", e.Service, strings.Join(e.Unread, ", "))

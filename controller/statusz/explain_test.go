@@ -130,11 +130,6 @@ func TestExplain(t *testing.T) {
 		}},
 		// Imports of another implementation.
 		"foreign": {nil, nil, nil, func(s *Subject) { s.Observed.ServiceImport = &v1beta1.ServiceImport{} }},
-		"foreign-pending": {nil, nil, nil, func(s *Subject) {
-			s.Observed.ServiceImport = &v1beta1.ServiceImport{Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
-				{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending", Message: "It is not served."},
-			}}}
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subject := Subject{Input: reconciler.Input{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // sameIP: the derived Service is deleted, while the controller runs and while it does not. It is recreated with its IP,
@@ -148,7 +149,7 @@ func othersObjects(s *Set, east, west *Cluster) {
 	east.PutService(east.derived("api"), "{ports: [{port: 1}]}")
 	other := east.service(east.derived("api"))
 	west.Export("api:10.65.0.11")
-	east.ExpectEvent(other, apply.EventForeignObject)
+	east.ExpectEvent(east.Import("api"), merge.ReasonForeignService)
 	s.Becomes("IPs of the import", "[]", func() (string, error) { return fmt.Sprint(east.Import("api").Spec.IPs), nil })
 	if after := east.service(other.Name); after.ResourceVersion != other.ResourceVersion {
 		s.Errorf("the other's Service was changed: %v", after)
