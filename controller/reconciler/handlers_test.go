@@ -252,35 +252,35 @@ func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.Namesp
 }
 
 // TestOthersOvertake: a pass does not wait for an event that never comes, because another writer removed the managed-by
-// label from a derived Service that is being deleted, or created another object with the same name.
+// label from a derived Service that is being deleted, changed the label for its service, or created another object with its name.
 func TestOthersOvertake(t *testing.T) {
-	for name, change := range map[string]func(*corev1.Service){
-		"it is held without the label": func(shown *corev1.Service) {
+	for name, test := range map[string]struct {
+		label  string
+		change func(*corev1.Service)
+	}{
+		"it is held without the label": {"web", func(shown *corev1.Service) {
 			delete(shown.Labels, export.LabelManagedBy)
 			shown.DeletionTimestamp = &metav1.Time{}
-		},
-		"another of its name": func(shown *corev1.Service) { shown.UID = "b" },
+		}},
+		"another of its name":     {"web", func(shown *corev1.Service) { shown.UID = "b" }},
+		"it is another service's": {"changed-by-hand", nil},
 	} {
-		r, web, derived := withoutDerived(t, "web")
-		if !r.Applier.Behind(web) {
-			t.Fatal("a pass does not wait for the event of the deletion")
+		r, web, derived := withoutDerived(t, test.label)
+		if r.Applier.Behind(web) != (test.label == "web") {
+			t.Errorf("%s: before the event", name)
 		}
-		shown := derived.DeepCopy()
-		shown.ResourceVersion = "6"
-		change(shown)
-		if onChange(r.onService)(derived, shown); r.Applier.Behind(web) || queued(r) != "demo/web" {
+		if test.change == nil {
+			must(t, r.Local.Services.Indexer().Delete(derived))
+			onChange(r.onService)(derived, nil)
+		} else {
+			shown := derived.DeepCopy()
+			shown.ResourceVersion = "6"
+			test.change(shown)
+			onChange(r.onService)(derived, shown)
+		}
+		if r.Applier.Behind(web) || test.change != nil && queued(r) != "demo/web" {
 			t.Errorf("%s: a pass waits", name)
 		}
-	}
-}
-
-// TestADerivedServiceLosesItsService: a pass does not wait for the deletion of a derived Service whose label another writer
-// changed, because the event names another service.
-func TestADerivedServiceLosesItsService(t *testing.T) {
-	r, web, derived := withoutDerived(t, "changed-by-hand")
-	must(t, r.Local.Services.Indexer().Delete(derived))
-	if onChange(r.onService)(derived, nil); r.Applier.Behind(web) {
-		t.Error("a pass waits for an event that came")
 	}
 }
 

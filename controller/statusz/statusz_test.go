@@ -3,12 +3,10 @@
 package statusz
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -257,51 +254,28 @@ func TestACredentialThatIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestFindingOfFailingServices: one finding has the error of one service, because all probably fail for the same reason.
-func TestFindingOfFailingServices(t *testing.T) {
-	services := map[types.NamespacedName]error{}
-	for _, name := range []string{"", "web", "db"} {
-		var found state.Findings
-		if name != "" {
-			services[types.NamespacedName{Namespace: "shop", Name: name}] = errors.New(name + " is forbidden")
-		}
-		if failing(&found, services); len(found) != min(len(services), 1) || name == "db" &&
-			found[0].What != "The controller cannot write shop/db (services that fail: 2): db is forbidden." {
-			t.Errorf("%v: found %v", services, found)
-		}
-	}
-}
-
-// TestFindingsOfMissingRights: the right to list Nodes is optional, and no other check reports that it is missing. No
-// other check reports a stopped heartbeat either.
-func TestFindingsOfMissingRights(t *testing.T) {
-	leader, late := leaderOf(t, false, nil), ""
-	own := leader.Local
+// TestFindingsOfTheCluster: no other check reports a stopped heartbeat, or that the optional right to list Nodes is missing. One finding
+// has the error of one of the services that fail, because all probably fail for the same reason.
+func TestFindingsOfTheCluster(t *testing.T) {
+	leader := leaderOf(t, false, nil)
 	leader.Heartbeat = heartbeat.New(heartbeat.Config{
-		Clock: clock.RealClock{}, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return late },
+		Clock: clock.RealClock{}, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return "Services" },
 	}, nil)
-	found := func(want string) {
-		t.Helper()
-		leader.Heartbeat.Doubt(t.Context())
-		got := ""
-		for _, each := range leader.findings() {
-			got += each.Name + ": " + each.What + " > " + each.Fix
-		}
-		if got != want {
-			t.Errorf("got %s", got)
-		}
+	leader.Heartbeat.Doubt(t.Context())
+	found := leader.findings()
+	failing(&found, nil)
+	failing(&found, map[types.NamespacedName]error{
+		{Namespace: "shop", Name: "web"}: errors.New("web is forbidden"), {Namespace: "shop", Name: "db"}: errors.New("db is forbidden"),
+	})
+	got := ""
+	for _, each := range found {
+		got += "\n" + each.Name + ": " + each.What + " > " + each.Fix
 	}
-	found("nodes: The controller cannot list the Nodes of east, so it writes no hints, and does not refuse addresses of nodes as " +
-		"endpoints. > Give the controller the rights of deploy/rbac.yaml.")
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	running.Go(func() { own.Nodes.Run(ctx) })
-	cache.WaitForCacheSync(ctx.Done(), own.Nodes.HasSynced)
-	found("")
-	late = "Services"
-	found("heartbeat: The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: " +
-		"Services of this cluster cannot be read. Check the API server, the CustomResourceDefinitions of the MCS API, and the rights " +
-		"of the controller. > kubectl --context <context of east> -n mcs logs -l app.kubernetes.io/component=controller --prefix --tail=200")
+	const want = `
+heartbeat: The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: Services of this cluster cannot be read. Check the API server, the CustomResourceDefinitions of the MCS API, and the rights of the controller. > kubectl --context <context of east> -n mcs logs -l app.kubernetes.io/component=controller --prefix --tail=200
+nodes: The controller cannot list the Nodes of east, so it writes no hints, and does not refuse addresses of nodes as endpoints. > Give the controller the rights of deploy/rbac.yaml.
+services-written: The controller cannot write shop/db (services that fail: 2): db is forbidden. > Do what the error says. If the API server refuses a write, give the controller the rights of deploy/rbac.yaml, and look at the quotas and admission webhooks.`
+	if got != want {
+		t.Errorf("got%s", got)
+	}
 }
