@@ -8,7 +8,11 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // cases are random clustersets; make fuzz looks at more.
@@ -66,6 +70,7 @@ func checkClusterset(t *testing.T, seed uint64) {
 		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
 			diff(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, source.observed.Cluster != m.observed.Cluster, result), source.sees)
 		}
+		checkResult(t, name, m.observed, result)
 
 		// The merge converges, and then changes nothing.
 		observed, settledResult := settled(t, m.observed, contributions)
@@ -88,4 +93,48 @@ func everywhereOf(result Result) *v1beta1.ServiceImport {
 	imported.UID, imported.Spec.IPs, imported.Spec.IPFamilies = "", nil, nil
 	imported.Status = v1beta1.ServiceImportStatus{Clusters: imported.Status.Clusters}
 	return imported
+}
+
+// checkResult checks a result as the API server validates it.
+func checkResult(t *testing.T, name string, observed Observed, result Result) {
+	t.Helper()
+	if imported := result.ServiceImport; imported != nil {
+		names, numbers := sets.New[string](), sets.New[portKey]()
+		for _, port := range imported.Spec.Ports {
+			names.Insert(port.Name)
+			numbers.Insert(portKey{port.Protocol, port.Port})
+			if port.Name == "" && len(imported.Spec.Ports) > 1 || port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 {
+				t.Errorf("%sport %v", name, port)
+			}
+		}
+		if len(names) < len(imported.Spec.Ports) || len(numbers) < len(imported.Spec.Ports) || imported.Spec.Ports == nil ||
+			(imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
+			t.Errorf("%simport %v", name, imported.Spec)
+		}
+		if (result.DerivedService != nil) != (imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPFamilies) > 0) {
+			t.Errorf("%sderived Service %v for %v", name, result.DerivedService, imported.Spec)
+		}
+	}
+	seen := sets.New[string]()
+	for _, slice := range result.EndpointSlices {
+		names := sets.New[string]()
+		for _, port := range slice.Ports {
+			names.Insert(*port.Name)
+		}
+		if seen.Has(slice.Name) || len(validation.IsDNS1123Subdomain(slice.Name)) > 0 ||
+			slice.Ports == nil || len(names) < len(slice.Ports) { // the API server rejects these
+			t.Errorf("%sslice %q among %v, with the ports %v", name, slice.Name, seen, slice.Ports)
+		}
+		seen.Insert(slice.Name)
+		for _, endpoint := range slice.Endpoints {
+			if slice.Labels[export.LabelSourceCluster] != observed.Cluster && (endpoint.NodeName != nil || endpoint.TargetRef != nil) {
+				t.Errorf("%san endpoint of another cluster has node %v and pod %v", name, endpoint.NodeName, endpoint.TargetRef)
+			}
+		}
+	}
+	for _, condition := range result.ExportConditions {
+		if condition.Reason == "" {
+			t.Errorf("%scondition %v", name, condition)
+		}
+	}
 }
