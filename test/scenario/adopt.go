@@ -56,7 +56,7 @@ func adoption(s *Set, east, west *Cluster) {
 	unexported := east.theirs("alone", "antrea-mc-alone", export.AnnotationAdopt, "true")
 	alone := east.Import("alone")
 	west.Export("other:10.65.0.11")
-	s.Expect(View{"other": "west/10.65.0.11 -> " + other.Spec.ClusterIP + " (Invalid)"}, east) // the API server refuses the IP
+	s.Expect(View{"other": "west/10.65.0.11 -> " + other.Spec.ClusterIP + " (ServiceRefused)"}, east) // the API server refuses the IP
 	east.DeleteService(other.Name)
 	east.IPs("other", other.Spec.ClusterIPs...)
 	s.Expect(View{"other": "west/10.65.0.11 -> VIP"})

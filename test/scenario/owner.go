@@ -149,6 +149,10 @@ func othersObjects(s *Set, east, west *Cluster) {
 	east.PutService(east.derived("api"), "{ports: [{port: 1}]}")
 	other := east.service(east.derived("api"))
 	west.Export("api:10.65.0.11")
+	s.Eventually("an import without a Service", func() error {
+		_, err := east.importOf("api")
+		return err
+	})
 	east.ExpectEvent(east.Import("api"), merge.ReasonForeignService)
 	s.Becomes("IPs of the import", "[]", func() (string, error) { return fmt.Sprint(east.Import("api").Spec.IPs), nil })
 	if after := east.service(other.Name); after.ResourceVersion != other.ResourceVersion {

@@ -37,7 +37,7 @@ const gone = "none -> NXDOMAIN"
 
 // See returns what clients of a cluster see of a service, as text:
 //
-//	east/10.64.0.1 west/10.65.0.1~ -> VIP (Forbidden) [Valid=NoService], but …
+//	east/10.64.0.1 west/10.65.0.1~ -> VIP (ServiceRefused) [Valid=NoService], but …
 //
 // First come the endpoints of the imported slices, sorted; ~ means not ready, but serving and terminating, and - means
 // not used by any client: not ready, or outside of the allowed clusters. "none" means that there is no ServiceImport.
