@@ -32,13 +32,6 @@ func ParsePath(text string) Path {
 	return Unknown
 }
 
-// A Target is a probe target: a pod of a member that answers probes.
-type Target struct {
-	Address netip.AddrPort
-	// Zone is the zone of its node, empty if the node has none.
-	Zone string
-}
-
 // An Outcome of a probe of a probe target (docs/design.md).
 type Outcome int
 
@@ -70,9 +63,9 @@ const (
 	forgetAfter = 30 * time.Second
 )
 
-// A ProbedTarget is a Target with the results of its probes.
+// A ProbedTarget is a probe target, a pod of a member that answers probes, with the results of its probes.
 type ProbedTarget struct {
-	Target
+	Address netip.AddrPort
 	// Fails is set while it counts as not reached.
 	Fails bool
 	// answered is set once it answered.
@@ -121,7 +114,7 @@ type probes struct {
 }
 
 // Offered sets the probe targets of the member, in any order. The path to a member that offers none for a while is forgotten.
-func (m *Member) Offered(now time.Time, targets []Target) {
+func (m *Member) Offered(now time.Time, targets []netip.AddrPort) {
 	switch {
 	case len(targets) > 0:
 	case m.empty.IsZero():
@@ -136,11 +129,11 @@ func (m *Member) Offered(now time.Time, targets []Target) {
 	known := m.ProbedTargets
 	m.ProbedTargets, m.empty = nil, time.Time{}
 	for _, each := range targets {
-		is := ProbedTarget{Fails: m.Path == Unreachable} // a new probe target proves nothing yet, in either direction
-		if at := indexOf(known, each.Address); at >= 0 {
+		is := ProbedTarget{Address: each, Fails: m.Path == Unreachable} // a new one proves nothing yet, in either direction
+		if at := indexOf(known, each); at >= 0 {
 			is = known[at]
 		}
-		if is.Target = each; indexOf(m.ProbedTargets, each.Address) < 0 {
+		if indexOf(m.ProbedTargets, each) < 0 {
 			m.ProbedTargets = append(m.ProbedTargets, is)
 		}
 	}

@@ -11,17 +11,17 @@ import (
 )
 
 // named is the probe target with that number.
-func named(number byte) Target {
-	return Target{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, number}), 8081)}
+func named(number byte) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, number}), 8081)
 }
 
 // history is probes of probe targets, one a second: "++--~~." is answered, unanswered, impaired, and none.
-func history(rows ...string) (probes []Probe, targets []Target) {
+func history(rows ...string) (probes []Probe, targets []netip.AddrPort) {
 	for i, row := range rows {
 		target := named(byte(i + 1))
 		targets = append(targets, target)
 		for second, mark := range row {
-			p := Probe{Target: target.Address, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
+			p := Probe{Target: target, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
 			switch mark {
 			case '+':
 				p.Outcome, p.Ended = Answered, p.Began.Add(20*time.Millisecond)
@@ -116,17 +116,17 @@ func TestOffered(t *testing.T) {
 	}
 	answered := func(targets ...byte) {
 		for _, each := range targets {
-			m.Probed(Probe{Target: named(each).Address, Began: at(10), Ended: at(10), Outcome: Answered}, limits)
+			m.Probed(Probe{Target: named(each), Began: at(10), Ended: at(10), Outcome: Answered}, limits)
 		}
 	}
 	probes, targets := history("+---", "+---")
-	m.Offered(at(0), []Target{targets[1], targets[0], targets[1]})
+	m.Offered(at(0), []netip.AddrPort{targets[1], targets[0], targets[1]})
 	course(&m, probes)
 	expect("all are cut", Unreachable, 1, 2)
-	m.Offered(at(5), []Target{named(3), named(4)})
+	m.Offered(at(5), []netip.AddrPort{named(3), named(4)})
 	answered(3, 4, 3, 4)
 	expect("two answers of new ones", Unreachable, 3, 4)
-	m.Offered(at(6), []Target{named(3), named(4)})
+	m.Offered(at(6), []netip.AddrPort{named(3), named(4)})
 	answered(3, 4)
 	expect("three answers", Reachable, 3, 4)
 	answered(1)
@@ -134,7 +134,7 @@ func TestOffered(t *testing.T) {
 	m.Offered(at(20), nil)
 	m.Offered(at(49), nil)
 	expect("none for a moment", Reachable, 3, 4)
-	m.Offered(at(49), []Target{named(3)})
+	m.Offered(at(49), []netip.AddrPort{named(3)})
 	m.Offered(at(50), nil)
 	m.Offered(at(79), nil)
 	expect("none since another moment", Reachable, 3)

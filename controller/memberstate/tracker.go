@@ -43,7 +43,7 @@ type Tracker struct {
 	// DecodeTargets returns the probe targets in a text that are in the ranges of a member. Set it before there are members, if
 	// their probe targets are probed. Without it, paths that the previous leader recorded are ignored: nothing would correct
 	// them.
-	DecodeTargets func(text string, ranges []netip.Prefix) ([]liveness.Target, error)
+	DecodeTargets func(text string, ranges []netip.Prefix) ([]netip.AddrPort, error)
 
 	limits   liveness.Limits
 	clock    clock.WithTicker
@@ -88,7 +88,7 @@ type Member struct {
 	offered struct {
 		text    string
 		ranges  []netip.Prefix
-		targets []liveness.Target
+		targets []netip.AddrPort
 	}
 	description
 }

@@ -236,7 +236,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %v are probed, want %s", what, got, want)
 		}
 	}
-	l.targets, l.exposed = "10.2.0.1:8081=b,10.1.0.1:8081=a", "192.0.2.1:30000"
+	l.targets, l.exposed = "10.2.0.1:8081,10.1.0.1:8081", "192.0.2.1:30000"
 	l.DecodeTargets = probe.Decode
 	l.confine("0.0.0.0/0")
 	expect("nothing was read", "")

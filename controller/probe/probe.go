@@ -6,7 +6,6 @@
 package probe
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -15,11 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 const (
@@ -35,17 +32,15 @@ const (
 const (
 	// most is how many probe targets a cluster publishes.
 	most = 8
-	// maxBytes bounds the encoded probe targets.
-	maxBytes = 1024
 	// leastPort is the lowest port of a probe target of another cluster: no system service listens on it.
 	leastPort = 1024
 )
 
-// Of returns the probe targets among the endpoints of the Service: ready ones that do not terminate, alternately from each zone.
-// If they are on several nodes, there is one for each node, so that the loss of a node is not the loss of most probe targets. The
-// result is independent of the order of the slices.
-func Of(objects []*discoveryv1.EndpointSlice) []liveness.Target {
-	nodes, all := map[string]liveness.Target{}, map[liveness.Target]bool{}
+// Of returns the probe targets among the endpoints of the Service: ready ones that do not terminate. If they are on several nodes,
+// there is one for each node, so that the loss of a node is not the loss of most probe targets. The result is independent of the
+// order of the slices.
+func Of(objects []*discoveryv1.EndpointSlice) []netip.AddrPort {
+	nodes, all := map[string]netip.AddrPort{}, map[netip.AddrPort]bool{}
 	for _, slice := range objects {
 		port := portOf(slice)
 		for i := range slice.Endpoints {
@@ -58,10 +53,10 @@ func Of(objects []*discoveryv1.EndpointSlice) []liveness.Target {
 			if err != nil {
 				continue // a name
 			}
-			found := liveness.Target{Address: netip.AddrPortFrom(address, port), Zone: ptr.Deref(endpoint.Zone, "")}
+			found := netip.AddrPortFrom(address, port)
 			all[found] = true
 			node := ptr.Deref(endpoint.NodeName, address.String())
-			if known, ok := nodes[node]; !ok || found.Address.Compare(known.Address) < 0 {
+			if known, ok := nodes[node]; !ok || found.Compare(known) < 0 {
 				nodes[node] = found
 			}
 		}
@@ -70,16 +65,7 @@ func Of(objects []*discoveryv1.EndpointSlice) []liveness.Target {
 	if len(nodes) == 1 {
 		targets = slices.Collect(maps.Keys(all))
 	}
-	slices.SortFunc(targets, func(a, b liveness.Target) int {
-		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Address.Compare(b.Address))
-	})
-	// turn is how many probe targets of the same zone come before.
-	turn, inZone := map[liveness.Target]int{}, map[string]int{}
-	for _, each := range targets {
-		turn[each] = inZone[each.Zone]
-		inZone[each.Zone]++
-	}
-	slices.SortStableFunc(targets, func(a, b liveness.Target) int { return cmp.Compare(turn[a], turn[b]) })
+	slices.SortFunc(targets, netip.AddrPort.Compare)
 	return targets[:min(len(targets), most)]
 }
 
@@ -93,34 +79,30 @@ func portOf(slice *discoveryv1.EndpointSlice) uint16 {
 	return 0
 }
 
-// Encode returns the probe targets as text, as "10.1.0.7:8081=zone-a,10.1.1.9:8081=zone-b"; empty for none.
-func Encode(targets []liveness.Target) string {
+// Encode returns the probe targets as text, as "10.1.0.7:8081,10.1.1.9:8081"; empty for none.
+func Encode(targets []netip.AddrPort) string {
 	texts := make([]string, len(targets))
 	for i, each := range targets {
-		texts[i] = each.Address.String()
-		if each.Zone != "" {
-			texts[i] += "=" + each.Zone
-		}
+		texts[i] = each.String()
 	}
 	return strings.Join(texts, ",")
 }
 
 // Decode is the inverse of Encode, but drops probe targets outside of the ranges: a hostile member could make its readers connect
 // to any address. It returns an error if no controller writes such a text, or if no pod can have one of the addresses.
-func Decode(text string, ranges []netip.Prefix) ([]liveness.Target, error) {
+func Decode(text string, ranges []netip.Prefix) ([]netip.AddrPort, error) {
 	if text == "" {
 		return nil, nil
 	}
 	parts := strings.Split(text, ",")
-	if len(text) > maxBytes || len(parts) > most {
-		return nil, fmt.Errorf("%d probe targets in %d bytes: at most %d in %d", len(parts), len(text), most, maxBytes)
+	if len(parts) > most {
+		return nil, fmt.Errorf("%d probe targets: at most %d", len(parts), most)
 	}
-	targets := make([]liveness.Target, 0, len(parts))
+	targets := make([]netip.AddrPort, 0, len(parts))
 	for _, part := range parts {
-		address, zone, _ := strings.Cut(part, "=")
-		parsed, err := netip.ParseAddrPort(address)
+		parsed, err := netip.ParseAddrPort(part)
 		if err != nil {
-			return nil, fmt.Errorf("probe target %q: %w", part, err)
+			return nil, fmt.Errorf("probe target %.100q: %w", part, err)
 		}
 		if parsed.Port() < leastPort {
 			return nil, fmt.Errorf("probe target %q: use port %d or higher", part, leastPort)
@@ -128,11 +110,8 @@ func Decode(text string, ranges []netip.Prefix) ([]liveness.Target, error) {
 		if err := export.CheckPodAddress(parsed.Addr()); err != nil {
 			return nil, fmt.Errorf("probe target: %w", err)
 		}
-		if problems := validation.IsValidLabelValue(zone); len(problems) > 0 {
-			return nil, fmt.Errorf("zone of probe target %q: %s", part, problems[0])
-		}
 		if slices.ContainsFunc(ranges, func(prefix netip.Prefix) bool { return prefix.Contains(parsed.Addr()) }) {
-			targets = append(targets, liveness.Target{Address: parsed, Zone: zone})
+			targets = append(targets, parsed)
 		}
 	}
 	return targets, nil

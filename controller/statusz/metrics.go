@@ -38,7 +38,7 @@ var gauges = []struct{ name, help, labels string }{
 	{"member_state", "1 for the state of a member.", "member state reason"},
 	{"member_demoted", "1 if the endpoints of a member are demoted.", "member"},
 	{"member_path", "1 for the path to the pods of a member.", "member path"},
-	{"member_probe_target", "1 if this probe target of a member is reached.", "member zone target"},
+	{"member_probe_target", "1 if this probe target of a member is reached.", "member target"},
 	{"all_members_unreachable", "1 if no member's heartbeats arrive, so the fault is probably local.", ""},
 	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat, by reason (inputs, writes).", "reason"},
 	{"member_endpointslices", "EndpointSlices that a member publishes.", "member"},
@@ -122,7 +122,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 		gauge("member_demoted", number(known.Verdict.Demote), cluster)
 		gauge("member_path", 1, cluster, known.Path.String())
 		for _, each := range known.ProbedTargets {
-			gauge("member_probe_target", number(!each.Fails), cluster, each.Zone, each.Address.String())
+			gauge("member_probe_target", number(!each.Fails), cluster, each.Address.String())
 		}
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
 		gauge("member_synced", number(member.Synced()), cluster)
