@@ -60,16 +60,13 @@ const recent = 30 * time.Second
 // hear counts a new resourceVersion of the heartbeat Lease as a renewal, except the first, one that was listed after an absence,
 // because both may be old, and an older one, which a restored etcd returns.
 func (m *Member) hear(lease *coordinationv1.Lease, listed bool) {
-	cut := func(annotation string, most int) string {
-		text := lease.Annotations[annotation]
-		return text[:min(len(text), most)]
-	}
+	has := lease.Annotations
 	is := Heartbeat{
-		KubeSystemUID: uidOf(lease), Cluster: shorten(ptr.Deref(lease.Spec.HolderIdentity, "")),
-		Drained: lease.Annotations[DrainAnnotation] == "true", Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
-		Targets:        cut(HeartbeatTargetsAnnotation, maxTargetsText),
-		ExposedTargets: cut(HeartbeatExposedTargetsAnnotation, maxTargetsText), LeaseUID: shorten(string(lease.UID)),
-		Properties: cut(scope.PropertiesAnnotation, scope.MaxBytes+1),
+		KubeSystemUID: uidOf(lease), Cluster: cut(ptr.Deref(lease.Spec.HolderIdentity, ""), maxWord), Drained: has[DrainAnnotation] == "true",
+		Version: cut(has[HeartbeatVersionAnnotation], maxWord), LeaseUID: cut(string(lease.UID), maxWord),
+		Targets:        cut(has[HeartbeatTargetsAnnotation], maxTargetsText),
+		ExposedTargets: cut(has[HeartbeatExposedTargetsAnnotation], maxTargetsText),
+		Properties:     cut(has[scope.PropertiesAnnotation], scope.MaxBytes+1),
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock() // both watches read heartbeats: the Tracker must get them in this order
@@ -91,4 +88,5 @@ func uidOf(lease *coordinationv1.Lease) string {
 // maxWord bounds the cluster id and the version in a heartbeat, in bytes.
 const maxWord = 128
 
-func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
+// cut returns the beginning of a text, of at most that many bytes.
+func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
