@@ -33,7 +33,7 @@ func (c *controller) service(name string) types.NamespacedName {
 }
 
 // probeKey returns the Key of the local cluster. Every replica, not only the leader, rereads it until the context ends.
-func (c *controller) probeKey(ctx context.Context, group *sync.WaitGroup) probe.Key {
+func (c *controller) probeKey(ctx context.Context, group *sync.WaitGroup) func() string {
 	var key atomic.Value
 	key.Store("")
 	group.Go(func() {

@@ -43,10 +43,6 @@ func asking() []byte {
 	return padded(request + string(number))
 }
 
-// A Key returns a secret that only a cluster and the members of its set know: the UID of its heartbeat Lease, empty while it is
-// unknown.
-type Key func() string
-
 // answerOf returns the answer of a probe target of a cluster to a request. It proves the identity of the cluster.
 func answerOf(cluster, key string, asked []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
@@ -55,8 +51,9 @@ func answerOf(cluster, key string, asked []byte) []byte {
 	return padded(request + cluster + "\n" + hex.EncodeToString(mac.Sum(nil)) + "\n")
 }
 
-// Serve answers probes until the context ends, and then closes the listener and all connections.
-func Serve(ctx context.Context, listener net.Listener, cluster string, key Key) {
+// Serve answers probes until the context ends, and then closes the listener and all connections. key returns a secret that only
+// the cluster and the members of its set know: the UID of its heartbeat Lease, empty while it is unknown.
+func Serve(ctx context.Context, listener net.Listener, cluster string, key func() string) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
