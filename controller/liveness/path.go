@@ -23,15 +23,6 @@ const (
 // String returns the path as users see it.
 func (p Path) String() string { return cmp.Or(string(p), "unknown") }
 
-// ParsePath is the inverse of String. An unknown word is Unknown.
-func ParsePath(text string) Path {
-	switch path := Path(text); path {
-	case Reachable, Unreachable:
-		return path
-	}
-	return Unknown
-}
-
 // An Outcome of a probe of a probe target (docs/design.md).
 type Outcome int
 

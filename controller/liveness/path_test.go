@@ -140,7 +140,4 @@ func TestOffered(t *testing.T) {
 	expect("none since another moment", Reachable, 3)
 	m.Offered(at(80), nil)
 	expect("none for a while", Unknown)
-	if got := ParsePath("unreachable") + ParsePath("else") + ParsePath("reachable"); got != "unreachablereachable" {
-		t.Errorf("paths are read as %s", got)
-	}
 }

@@ -61,15 +61,6 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 }
 
-// isolated reports that no heartbeat of any member arrives, or that one arrives again.
-func (r *Reporter) isolated(is bool) {
-	if is {
-		r.Logger.Error(nil, "No heartbeat from any member: this cluster is probably isolated. Check its network")
-	} else {
-		r.Logger.Info("Heartbeats from members arrive again")
-	}
-}
-
 // judged reports a change of the state of a member, or of its reason.
 func (r *Reporter) judged(m *member.Member, was, is liveness.Verdict) {
 	reason, message := Describe(is)

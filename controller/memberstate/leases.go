@@ -212,7 +212,7 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 		},
 	}
 	if t.DecodeTargets != nil {
-		m.Path = liveness.ParsePath(left[PathAnnotation])
+		m.Path = liveness.Path(left[PathAnnotation])
 	}
 	return m
 }

@@ -321,13 +321,9 @@ func (t *Tracker) tick() {
 				t.offer(now, m)
 			}
 		}
-		was := t.isolated
 		// In a longer time, this process did not run, and received no heartbeats.
 		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), liveness.HeartbeatInterval), all)
 		t.ticked = now
-		if isolated := t.isolated; isolated != was {
-			t.later = append(t.later, func() { t.reporter.isolated(isolated) })
-		}
 		for _, m := range t.members {
 			t.put(now, m)
 		}
