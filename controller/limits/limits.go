@@ -19,15 +19,15 @@ import (
 type Limits struct {
 	// Services is the maximum number of services.
 	Services int
-	// Endpoints is the maximum number of their endpoints, as Weight counts them.
+	// Endpoints is the maximum number of their endpoints, as Weight counts them: a dual-stack pod has two.
 	Endpoints int
 	// SliceBytes is the maximum size of one EndpointSlice in protobuf.
 	SliceBytes int
 }
 
-// Default are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods. A slice of 1000 endpoints, the
+// Default are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods of two families. A slice of 1000 endpoints, the
 // maximum of the API, has about 200 KiB with its snapshot.
-var Default = Limits{Services: 10_000, Endpoints: 150_000, SliceBytes: 512 << 10}
+var Default = Limits{Services: 10_000, Endpoints: 300_000, SliceBytes: 512 << 10}
 
 // A Limit is the name of a limit. The set is fixed, so that it can label a metric.
 type Limit string
@@ -69,29 +69,26 @@ func (s *Store) Exceeded() error {
 
 // A Weight is the amount that slices count toward the limits, zero for no slices.
 type Weight struct {
-	// IPv4 and IPv6 are the numbers of endpoints of each family. An empty slice counts as one.
-	IPv4, IPv6 int
+	// Endpoints is the number of endpoints. An empty slice counts as one.
+	Endpoints int
 	// Bytes estimates the memory of the slices as export.Packed. It is too high for slices that compress well, and never
 	// much too low.
 	Bytes int
 }
 
-// Endpoints returns the number of endpoints. A dual-stack pod, which has one in a slice of each family, counts once.
-func (w Weight) Endpoints() int { return max(w.IPv4, w.IPv6) }
-
 // Plus returns the sum of two weights.
 func (w Weight) Plus(other Weight) Weight {
-	return Weight{IPv4: w.IPv4 + other.IPv4, IPv6: w.IPv6 + other.IPv6, Bytes: w.Bytes + other.Bytes}
+	return Weight{Endpoints: w.Endpoints + other.Endpoints, Bytes: w.Bytes + other.Bytes}
 }
 
 // minus returns the difference of two weights.
 func (w Weight) minus(other Weight) Weight {
-	return Weight{IPv4: w.IPv4 - other.IPv4, IPv6: w.IPv6 - other.IPv6, Bytes: w.Bytes - other.Bytes}
+	return Weight{Endpoints: w.Endpoints - other.Endpoints, Bytes: w.Bytes - other.Bytes}
 }
 
 // atLeast returns the maximum of both weights in each field.
 func (w Weight) atLeast(other Weight) Weight {
-	return Weight{IPv4: max(w.IPv4, other.IPv4), IPv6: max(w.IPv6, other.IPv6), Bytes: max(w.Bytes, other.Bytes)}
+	return Weight{Endpoints: max(w.Endpoints, other.Endpoints), Bytes: max(w.Bytes, other.Bytes)}
 }
 
 // sizeOfSlice is the memory that a stored slice takes in addition to its encoded form, in bytes: its entries in the Store
@@ -100,12 +97,5 @@ const sizeOfSlice = 512
 
 // WeightOf returns the weight of one slice.
 func WeightOf(slice *discoveryv1.EndpointSlice) Weight {
-	endpoints := max(1, len(slice.Endpoints))
-	weight := Weight{Bytes: sizeOfSlice + slice.Size()}
-	if slice.AddressType == discoveryv1.AddressTypeIPv6 {
-		weight.IPv6 = endpoints
-	} else {
-		weight.IPv4 = endpoints
-	}
-	return weight
+	return Weight{Endpoints: max(1, len(slice.Endpoints)), Bytes: sizeOfSlice + slice.Size()}
 }

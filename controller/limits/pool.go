@@ -130,7 +130,6 @@ func (i *IPs) Admit(service types.NamespacedName, wanted []string, exists bool) 
 	if len(wanted) == 0 {
 		return true
 	}
-	wanted = slices.Sorted(slices.Values(wanted))
 	payer := slices.IndexFunc(wanted, func(member string) bool { return i.room(member) > i.held[member] })
 	if payer < 0 && !admitted && !exists {
 		return false

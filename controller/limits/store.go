@@ -90,7 +90,7 @@ func (s service) without(gone *slice) service {
 func (c *content) set(name types.NamespacedName, is service) {
 	before := c.services[name].counts()
 	c.services[name] = is
-	c.endpoints += is.counts().Endpoints() - before.Endpoints()
+	c.endpoints += is.counts().Endpoints - before.Endpoints
 	c.bytes += is.counts().Bytes - before.Bytes
 }
 
@@ -267,7 +267,7 @@ func (s *Store) CountCopies(service types.NamespacedName, copies Weight) {
 func (s *Store) admit(to *content, of service, is *slice) Limit {
 	before, known := to.services[is.service]
 	of.weight = of.weight.Plus(is.weight)
-	endpoints := of.counts().Endpoints() - before.counts().Endpoints()
+	endpoints := of.counts().Endpoints - before.counts().Endpoints
 	bytes := of.counts().Bytes - before.counts().Bytes
 	switch {
 	case !known && len(to.services) >= s.limits.Services:

@@ -25,9 +25,6 @@ func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{Endpoints: make([]discoveryv1.Endpoint, endpoints)}
 	service, _, _ := strings.Cut(name, "/")
 	slice.Namespace, slice.Name, slice.Labels = "demo", name, map[string]string{export.LabelService: service}
-	if strings.HasSuffix(name, "/6") {
-		slice.AddressType = discoveryv1.AddressTypeIPv6
-	}
 	return slice
 }
 
@@ -232,7 +229,6 @@ func TestList(t *testing.T) {
 		"one that is imported is no longer exported":    {"1 100 0", "z=1", "a/1=2", "", "again services=a"},
 		"one without copies is imported all the same":   {"1 100 0", "z", "a/1=2 z/1=1", "z/1", "services=a"},
 		"memory of what is imported":                    {"9 9 2", "c=1 d=1 e=1", "a/1=1 c/1=1 d/1=1 e/1=1", "c/1 d/1 e/1", "memory=a"},
-		"an endpoint counts for one family":             {"9 3 0", "", "a/1=3 a/6=3 b/6=1", "a/1 a/6", "endpoints=b"},
 		"an endpoint too many, and no new one after it": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2", "endpoints=b"},
 		"a slice without endpoints counts":              {"9 2 0", "", "a/1=0 b/1=0 c/1=0", "a/1 b/1", "endpoints=c"},
 		"the first alone is too much":                   {"9 4 0", "", "a/1=3 a/2=2 a/3=1 b/1=1", "", "endpoints=a"},
@@ -329,7 +325,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 				s.Remove(slice)
 			case 3:
 				if is := s.services[name]; len(is.slices) > 0 { // a service that counted its copies before
-					kept[name] = Weight{IPv4: random.IntN(is.weight.Endpoints() + limits.Endpoints - s.endpoints + 1)}
+					kept[name] = Weight{Endpoints: random.IntN(is.weight.Endpoints + limits.Endpoints - s.endpoints + 1)}
 					s.CountCopies(name, kept[name])
 				}
 			default:
@@ -420,7 +416,7 @@ func TestMembersShareTheMemory(t *testing.T) {
 func TestCopiesHoldTheirPlace(t *testing.T) {
 	memory := NewPool(16_000)
 	memory.SetMembers([]string{"west", "north"})
-	imported := map[types.NamespacedName]Weight{{Name: "a"}: {IPv4: 1, Bytes: 4000}, {Name: "b"}: {IPv4: 1, Bytes: 5000}}
+	imported := map[types.NamespacedName]Weight{{Name: "a"}: {Endpoints: 1, Bytes: 4000}, {Name: "b"}: {Endpoints: 1, Bytes: 5000}}
 	west := NewStore("west", Default, memory, imported)
 	north := NewStore("north", Default, memory, nil)
 	if len(north.Put(sized("a/1", 400))) > 0 {
@@ -436,28 +432,13 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 
 // TestKeepDuringAList: the memory that a list claims stays claimed during passes over services.
 func TestKeepDuringAList(t *testing.T) {
-	memory, imported := NewPool(16_000), map[types.NamespacedName]Weight{demo("a"): {IPv4: 1, Bytes: 1000}}
+	memory, imported := NewPool(16_000), map[types.NamespacedName]Weight{demo("a"): {Endpoints: 1, Bytes: 1000}}
 	memory.SetMembers([]string{"west"})
 	s := NewStore("west", Default, memory, imported)
 	s.list(imported, "b/1=100")
 	claimed := memory.held["west"]
 	if s.CountCopies(demo("a"), Weight{}); claimed <= 1000 || memory.held["west"] != claimed {
 		t.Errorf("%d of %d bytes are held", memory.held["west"], claimed)
-	}
-}
-
-// TestCopiesOfNoSlice: a service keeps its place when its counted copies are deleted. Once they exist again, their weight
-// counts.
-func TestCopiesOfNoSlice(t *testing.T) {
-	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), map[types.NamespacedName]Weight{demo("a"): {}})
-	for _, endpoints := range []int{0, 5} {
-		s.CountCopies(demo("a"), Weight{IPv4: endpoints})
-		if len(s.services) != 1 || s.endpoints != endpoints {
-			t.Errorf("%d services and %d endpoints, want %d", len(s.services), s.endpoints, endpoints)
-		}
-	}
-	if len(s.Put(sized("b/1", 1))) > 0 {
-		t.Error("another service takes its place")
 	}
 }
 
