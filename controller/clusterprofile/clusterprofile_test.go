@@ -181,13 +181,12 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 		change func(*corev1.Secret)
 		want   string // part of the error
 	}{
-		"valid":                {func(*corev1.Secret) {}, ""},
-		"no label":             {func(secret *corev1.Secret) { delete(secret.Labels, tokenOf) }, "label " + tokenOf},
-		"token of another":     {func(secret *corev1.Secret) { secret.Labels[tokenOf] = "other" }, "label " + tokenOf},
-		"no server":            {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
-		"another server":       {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
-		"no token":             {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
-		"credential of member": {func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "other" }, "label " + member.ClusterLabel},
+		"valid":            {func(*corev1.Secret) {}, ""},
+		"no label":         {func(secret *corev1.Secret) { delete(secret.Labels, tokenOf) }, "label " + tokenOf},
+		"token of another": {func(secret *corev1.Secret) { secret.Labels[tokenOf] = "other" }, "label " + tokenOf},
+		"no server":        {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
+		"another server":   {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
+		"no token":         {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
 		"token of an account": {
 			func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeServiceAccountToken }, string(corev1.SecretTypeServiceAccountToken),
 		},

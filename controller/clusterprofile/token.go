@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 const (
@@ -21,14 +19,10 @@ const (
 )
 
 // profileToken returns the token of a Secret in the controller's namespace for a member at a server. An object of an inventory
-// names all three, and is not trusted. So the Secret itself must permit this member and this server, and must not be one
-// that join wrote. An error says what to set, and quotes no token.
+// names all three, and is not trusted. So the Secret itself must permit this member and this server. An error says what to set,
+// and quotes no token.
 func profileToken(secret *corev1.Secret, id, server string) (string, error) {
 	name := klog.KObj(secret)
-	if _, found := secret.Labels[member.ClusterLabel]; found {
-		return "", fmt.Errorf("the Secret %s has the label %s, so its token is not for this cluster: create the Secret "+
-			"of the token under this name, or rename the cluster", name, member.ClusterLabel)
-	}
 	switch {
 	case secret.Type == corev1.SecretTypeServiceAccountToken:
 		return "", fmt.Errorf("the Secret %s has the type %s, so its token is of the local cluster: create a Secret of type %s "+
