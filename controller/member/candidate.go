@@ -26,8 +26,8 @@ type Candidate struct {
 	Cluster string
 	// Source is the name of the Source that proposes it; empty for a flag, and for a Secret with ClusterLabel.
 	Source string
-	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or a flag and
-	// the path of its file.
+	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or "file"
+	// and its path.
 	Kind, Name string
 	// Object is the object on which Events are recorded; nil if the candidate is no object of the local cluster.
 	Object Object
@@ -43,7 +43,7 @@ type Candidate struct {
 }
 
 // kindFlag is the Kind of the members that flags name.
-const kindFlag = "flag --member"
+const kindFlag = "file"
 
 // trust returns the rank of a candidate by trust, 0 for the most: flags, Secrets in the controller's namespace, and objects of
 // an inventory, which others may write.
@@ -59,21 +59,11 @@ func (c *Candidate) trust() int {
 }
 
 // String names the candidate.
-func (c *Candidate) String() string {
-	if c.Kind == kindFlag {
-		return c.Name
-	}
-	return c.Kind + " " + c.Name
-}
+func (c *Candidate) String() string { return c.Kind + " " + c.Name }
 
 // key identifies the candidate among the candidates of all sources, even after a restart. An object that is deleted and created
 // again keeps its key.
-func (c *Candidate) key() string {
-	if c.Kind == kindFlag {
-		return c.Cluster + " " + c.Name // flags may share a file
-	}
-	return c.Source + " " + c.String()
-}
+func (c *Candidate) key() string { return c.Source + " " + c.String() }
 
 // candidates returns all candidates by precedence: by trust, then those that were members before, then by age. So an object takes
 // over the id of a member only if it is trusted more.

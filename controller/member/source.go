@@ -204,9 +204,5 @@ func admit(own, cluster string, sources map[string]*source) error {
 	if sources[cluster] == nil {
 		return nil
 	}
-	first := sources[cluster].candidate
-	if first.Kind == kindFlag {
-		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
-	}
-	return fmt.Errorf("cluster id %s is already that of %s: delete one of the two, or correct its id", cluster, first)
+	return fmt.Errorf("cluster id %s is already that of %s: delete one of the two, or correct its id", cluster, sources[cluster].candidate)
 }

@@ -30,7 +30,7 @@ func TestGather(t *testing.T) {
 		{secrets: "a=west! b=north!!", members: "north! west!", problems: "a: no kubeconfig; b: no data"},
 		{
 			flags: "west=good east=good north=none", secrets: "a=west", objects: "b=west+", members: "north! west",
-			problems: "a: named by a flag; b: named by a flag; flag: that of this cluster; flag: none",
+			problems: "a: already that of file; b: already that of file; flag: that of this cluster; flag: none",
 		},
 		{secrets: "a=west", objects: "b=west+", was: inventory + " Thing b", members: "west", problems: "b: already that of Secret a"},
 		{objects: "a=west b=west+", members: "west", problems: "a: already that of Thing b"},

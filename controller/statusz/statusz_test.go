@@ -208,7 +208,7 @@ func TestFindingsOfAMember(t *testing.T) {
 		"drained by itself":          {annotations: none, heartbeat: true, want: "drained: kubectl clusterset undrain west --contexts <context of west>"},
 		"drained here":               {annotations: drained, want: "drained: kubectl clusterset undrain west --contexts <context of east>"},
 		"drained here and by itself": {annotations: drained, heartbeat: true, want: "drained: kubectl clusterset undrain west --contexts <context of west>,<context of east>"},
-		"drained by a file":          {flag: true, annotations: drained, want: `drained: Set clusterset-dns.github.io/drain to "false" in the extension clusterset-dns.github.io/annotations of /clusters/west.`},
+		"drained by a file":          {flag: true, annotations: drained, want: `drained: Set clusterset-dns.github.io/drain to "false" in the extension clusterset-dns.github.io/annotations of file /clusters/west.`},
 	} {
 		leader, found := leaderOf(t, test.flag, test.annotations), state.Findings{}
 		known := memberstate.Member{Verdict: test.verdict}
