@@ -231,10 +231,6 @@ func TestList(t *testing.T) {
 		"memory of what is imported":                    {"9 9 2", "c=1 d=1 e=1", "a/1=1 c/1=1 d/1=1 e/1=1", "c/1 d/1 e/1", "memory=a"},
 		"an endpoint too many, and no new one after it": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2", "endpoints=b"},
 		"a slice without endpoints counts":              {"9 2 0", "", "a/1=0 b/1=0 c/1=0", "a/1 b/1", "endpoints=c"},
-		"the first alone is too much":                   {"9 4 0", "", "a/1=3 a/2=2 a/3=1 b/1=1", "", "endpoints=a"},
-		"slices that are too large, of more services than may be": {
-			"2 9000 0", "c=1", "a/1=2000 b/1=2000 c/1=2000 d/1=2000", "", "services=b slice-bytes=a ~a ~c",
-		},
 		"a slice that is too large": {
 			"9 9000 0", "a=1", "a/1=2000 a/2=1 b/1=1 b/2=2000 b/3=1 c/1=1", "c/1", "slice-bytes=a ~a ~b",
 		},

@@ -77,10 +77,6 @@ func TestOutcome(t *testing.T) {
 			_, _ = conn.Write(answerOf("west", "key", asked)[:1400])
 			silent(conn)
 		}, liveness.Impaired, answerWithin},
-		{"nothing large gets there", nil, func(conn net.Conn) {
-			_, _ = io.ReadFull(conn, make([]byte, 1400))
-			<-time.After(time.Minute)
-		}, liveness.Impaired, answerWithin},
 		{"refused", fails(0, &net.OpError{Err: syscall.ECONNREFUSED}), nil, liveness.Impaired, 0},
 		{"its process has no file left", fails(0, &net.OpError{Err: os.NewSyscallError("socket", syscall.EMFILE)}), nil, liveness.Impaired, 0},
 		{"no route", fails(0, &net.OpError{Err: syscall.EHOSTUNREACH}), nil, liveness.Unanswered, 0},
