@@ -124,25 +124,4 @@ func TestServicesWithoutEndpointsAreIgnored(t *testing.T) {
 	if _, all := b.index.Snapshot(0); len(slices.Collect(all)) > 0 {
 		t.Error("a service without endpoints is in zone transfers")
 	}
-
-	other := newBench(t, Options{Imports: []Resource{GKEServiceImports}})
-	other.list()
-	put(t, other.storeOf(GKEServiceImports).Add(named))
-	other.drain()
-	put(t, other.storeOf(MirroredEndpointSlices).Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
-	if times := other.drain(); times > 0 {
-		t.Errorf("endpoints on which no answer depends are published %d times", times)
-	}
-}
-
-func TestARefusedImportHasNothingInCommonWithMirroredSlices(t *testing.T) {
-	b := newBench(t, Options{Imports: []Resource{ServiceImports, GKEServiceImports}})
-	refused := importOf("web", "Unknown")
-	put(t, b.imports.Add(refused))
-	put(t, b.storeOf(MirroredEndpointSlices).Add(mirrored("a", "web", "10.1.0.1")))
-	for key, s := range b.services["demo"] {
-		if s.imported != nil && len(s.slices) > 0 {
-			t.Errorf("the refused import demo/web has the slices of Service demo/web, under %q", key)
-		}
-	}
 }

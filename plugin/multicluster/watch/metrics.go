@@ -3,6 +3,8 @@
 package watch
 
 import (
+	"cmp"
+
 	"github.com/coredns/coredns/plugin"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,20 +31,14 @@ var (
 		Help:      "Number of lists and watches that failed, by reason.",
 	}, []string{"resource", "reason"})
 
-	programmingDuration = promauto.NewHistogramVec(prometheus.HistogramOpts{
+	programming prometheus.Observer = promauto.NewHistogram(prometheus.HistogramOpts{
 		Namespace:                   plugin.Namespace,
 		Subsystem:                   pluginName,
 		Name:                        "dns_programming_duration_seconds",
 		Buckets:                     prometheus.ExponentialBuckets(0.001, 2, 20), // from 1 millisecond to 9 minutes
 		NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
-		Help:                        "Time from a change of endpoints to the answer that has it, by service kind.",
-	}, []string{"service_kind"})
-	// programming has the histograms by Headless. The kinds are named as in the kubernetes plugin. Slices with a known
-	// cause belong to a Service with a selector.
-	programming = map[bool]prometheus.Observer{
-		true:  programmingDuration.WithLabelValues("headless_with_selector"),
-		false: programmingDuration.WithLabelValues("cluster_ip"),
-	}
+		Help:                        "Time from a change of endpoints to answers that follow it.",
+	})
 )
 
 func gauge(name, help, label string) *prometheus.Desc {
@@ -99,9 +95,8 @@ func (gauges) Collect(metrics chan<- prometheus.Metric) {
 
 // report counts a failed list or watch, and logs it at most once a minute.
 func (s *store) report(err error) {
-	reason := reasonOf(err)
-	watchErrors.WithLabelValues(string(s.resource), reason).Inc()
-	if reason == "expired" { // a watch ends with this error when its version is too old; the reflector then lists again
+	watchErrors.WithLabelValues(string(s.resource), cmp.Or(string(apierrors.ReasonForError(err)), "Unreachable")).Inc()
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the version of a watch is too old; the reflector lists again
 		return
 	}
 	watched := string(s.resource)
@@ -109,32 +104,14 @@ func (s *store) report(err error) {
 		watched += " in namespace " + s.namespace
 	}
 	s.failed.Do(func() {
-		switch reason {
-		case "not_found":
+		switch {
+		case apierrors.IsNotFound(err):
 			log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
-		case "forbidden":
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			log.Errorf("The API server does not let us list and watch %s: check the credentials and grant the right; "+
 				"asking again until it does: %v", watched, err)
 		default:
 			log.Warningf("Cannot list or watch %s: answers do not follow their changes until a retry succeeds: %v", watched, err)
 		}
 	})
-}
-
-// reasonOf returns why a list or a watch failed, as the value of a metric label.
-func reasonOf(err error) string {
-	switch {
-	case apierrors.IsNotFound(err):
-		return "not_found"
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return "forbidden"
-	case apierrors.IsTooManyRequests(err):
-		return "throttled"
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return "expired"
-	case apierrors.ReasonForError(err) != "":
-		return "refused"
-	default:
-		return "unreachable"
-	}
 }

@@ -82,9 +82,7 @@ func (s *Source) replace(resource Resource, before, after *item, cause time.Time
 	case EndpointSlices, MirroredEndpointSlices:
 		of := s.service(key, changed.namespace)
 		of.replace(before, after)
-		if of.empty() || s.answersSlices(of) {
-			s.touch(of, cause)
-		}
+		s.touch(of, cause)
 		if resource == MirroredEndpointSlices {
 			s.touchNaming(key, cause)
 		}
@@ -124,14 +122,6 @@ func (of *service) replace(before, after *item) {
 	}
 }
 
-// answersSlices reports whether answers for a service depend on its slices: it is headless, or services without
-// endpoints are left out, or the import takes addresses from them. The caller holds the lock.
-func (s *Source) answersSlices(of *service) bool {
-	imported := of.current()
-	return imported != nil &&
-		(imported.Headless || s.config.IgnoreEmpty || s.options.FallbackEndpoints && imported.LacksAddress())
-}
-
 // touch marks a service as changed. The caller holds the lock.
 func (s *Source) touch(of *service, cause time.Time) {
 	causes := s.dirty[of]
@@ -150,19 +140,10 @@ func (s *Source) touchNaming(key string, cause time.Time) {
 		return // the first publication includes all services
 	}
 	for _, of := range s.services[namespace] {
-		if slices.Contains(s.names(of), name) {
+		if imported := of.current(); imported != nil && slices.Contains(imported.DerivedServices(), name) {
 			s.touch(of, cause)
 		}
 	}
-}
-
-// names returns the Services whose addresses or mirrored slices the import of a service needs.
-func (s *Source) names(of *service) []string {
-	imported := of.current()
-	if imported == nil || !s.options.FallbackServices && (imported != of.other || !imported.Headless && !s.config.IgnoreEmpty) {
-		return nil // no answer depends on Services
-	}
-	return imported.DerivedServices()
 }
 
 // pause is the shortest time between two builds of a service, because each build is complete.

@@ -191,8 +191,8 @@ func (s *Source) publish() (waiting bool) {
 	now := s.now()
 	for of, caused := range causes {
 		for _, cause := range caused {
-			if service := changes[of.key]; service != nil {
-				programming[service.Import.Headless].Observe(now.Sub(cause).Seconds())
+			if changes[of.key] != nil {
+				programming.Observe(now.Sub(cause).Seconds())
 			}
 		}
 	}
