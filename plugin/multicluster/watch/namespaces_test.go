@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -22,13 +21,7 @@ func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b.after(t, demo.Replace(nil, "3"), "web", "after its namespace was listed without it", "")
 }
 
-// TestWhatIsWatched: more than maxNamespaces namespaces are watched together.
 func TestWhatIsWatched(t *testing.T) {
-	var many []string
-	for i := range maxNamespaces {
-		many = append(many, fmt.Sprint("n", 10+i))
-	}
-	each := "serviceimports/" + strings.Join(many, " serviceimports/")
 	for _, test := range []struct {
 		options Options
 		want    string // resources with their namespaces; "?" means optional
@@ -46,8 +39,6 @@ func TestWhatIsWatched(t *testing.T) {
 		},
 		{Options{Imports: []Resource{GKEServiceImports}, NoEndpoints: true}, "serviceimports.net.gke.io/"},
 		{Options{Namespaces: []string{"b", "a", "b"}}, "serviceimports/a endpointslices/a serviceimports/b endpointslices/b"},
-		{Options{NoEndpoints: true, Namespaces: many}, each},
-		{Options{Namespaces: append(many, "one-more")}, "serviceimports/ endpointslices/"},
 	} {
 		s := newSource(test.options, new(record.Config))
 		s.reflectors(new(clients))

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -25,8 +23,8 @@ type Options struct {
 	Kubeconfig string
 	// Context is a context of the kubeconfig; empty means its current context.
 	Context string
-	// Namespaces are the namespaces to serve; empty means all. Each of up to 32 namespaces is watched separately, so
-	// rights in these namespaces suffice. Beyond 32, one watch covers all namespaces.
+	// Namespaces are the namespaces to serve; empty means all. Each is watched separately, so rights in these namespaces
+	// suffice.
 	Namespaces []string
 	// NamespaceLabels is a label selector of the namespaces to serve; empty means all.
 	NamespaceLabels string
@@ -52,18 +50,6 @@ const (
 	// GroupGKE is the group of Google Kubernetes Engine.
 	GroupGKE = "net.gke.io"
 )
-
-// maxNamespaces is the most namespaces that are watched separately: each costs a list and a watch per resource.
-const maxNamespaces = 32
-
-// watchedNamespaces returns the namespaces to watch separately, or the empty namespace for a watch of all.
-func (o Options) watchedNamespaces() []string {
-	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
-	if len(namespaces) == 0 || len(namespaces) > maxNamespaces {
-		return []string{metav1.NamespaceAll}
-	}
-	return namespaces
-}
 
 // Load returns the client configuration that the options select, so that an invalid one is reported before anything starts.
 func (o Options) Load() (*rest.Config, error) {

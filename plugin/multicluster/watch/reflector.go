@@ -3,11 +3,8 @@
 package watch
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -47,9 +44,9 @@ var importVersions = map[Resource][]schema.GroupVersion{
 
 func newClients(config *rest.Config) (*clients, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{}      // hides deprecation warnings: the older versions are used on purpose
-	config.DisableCompression = true               // as in Kubernetes' own components: compression costs more than it saves
-	config.QPS, config.Burst = 50, 3*maxNamespaces // a start makes up to three requests per namespace and resource
+	config.WarningHandler = rest.NoWarnings{} // hides deprecation warnings: the older versions are used on purpose
+	config.DisableCompression = true          // as in Kubernetes' own components: compression costs more than it saves
+	config.QPS = -1                           // a start makes up to three requests per namespace and resource
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
@@ -70,21 +67,15 @@ func newClients(config *rest.Config) (*clients, error) {
 	return c, nil
 }
 
-// listImports lists and watches ServiceImports in the version that the API server served last, or else in the other
-// versions. Only one reflector may use the result, because requests must not run in parallel.
+// listImports lists and watches ServiceImports in the first version that the API server serves.
 func (c *clients) listImports(resource Resource, namespace, labels string) *cache.ListWatch {
-	versions := importVersions[resource]
-	served := 0
 	each := func(options *metav1.ListOptions, ask func(dynamic.ResourceInterface) error) (err error) {
 		options.LabelSelector = labels
-		for i := range versions {
-			at := (served + i) % len(versions)
-			asked := ask(c.imports.Resource(versions[at].WithResource(string(ServiceImports))).Namespace(namespace))
-			if !apierrors.IsNotFound(asked) {
-				served = at
-				return asked
+		for _, version := range importVersions[resource] {
+			err = ask(c.imports.Resource(version.WithResource(string(ServiceImports))).Namespace(namespace))
+			if !apierrors.IsNotFound(err) {
+				break
 			}
-			err = cmp.Or(err, asked)
 		}
 		return err
 	}
@@ -126,13 +117,6 @@ func list(from rest.Interface, resource, namespace, labels, fields string) *cach
 // resource recovers separately, and until all have, an answer may combine a new import with old slices.
 var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 2 * time.Second}
 
-// errClosed is the error of a watch whose connection ended before a response, which client-go reports as an empty
-// watch.
-var errClosed = errors.New("the connection was closed before the API server answered")
-
-// emptyWatch is the type of such a watch.
-var emptyWatch = reflect.TypeOf(apiwatch.NewEmptyWatch())
-
 // errBroken makes a reflector list again after a watch that did not end at its timeout. A watch could resume at the
 // last resourceVersion, but if etcd was restored from a backup meanwhile, that version is in the future, and the watch
 // would send nothing until etcd reaches it.
@@ -148,7 +132,11 @@ func (s *Source) reflectors(c *clients) (all []*cache.Reflector) {
 		all = append(all, s.newStore(resource, namespace, optional).reflector(example, from))
 	}
 	core, discovery := c.core.RESTClient(), c.discovery.RESTClient()
-	for _, namespace := range s.options.watchedNamespaces() {
+	namespaces := slices.Compact(slices.Sorted(slices.Values(s.options.Namespaces)))
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
 		for i, resource := range s.options.Imports {
 			add(resource, namespace, i > 0, new(unstructured.Unstructured),
 				c.listImports(resource, namespace, s.options.Labels))
@@ -176,38 +164,31 @@ func (s *Source) reflectors(c *clients) (all []*cache.Reflector) {
 
 // reflector returns a reflector that keeps the store equal to the API server's objects.
 func (s *store) reflector(example runtime.Object, from *cache.ListWatch) *cache.Reflector {
-	// The timeout of the last watch is between early and late: it starts when the API server accepts the watch. A
-	// reflector opens one watch at a time.
-	var early, late time.Time
+	// due is the timeout of the last watch, which starts when the API server accepts the watch. A reflector opens one
+	// watch at a time.
+	var due time.Time
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			early, late = time.Time{}, time.Time{}
+			due = time.Time{}
 			list, err := from.ListWithContext(ctx, options)
 			s.asked(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			if options.SendInitialEvents == nil && !late.IsZero() && (time.Until(early) > slack || time.Since(late) > slack) {
+			if options.SendInitialEvents == nil && !due.IsZero() && time.Until(due).Abs() > slack {
 				return nil, errBroken
 			}
-			begun := time.Now()
 			w, err := from.WatchWithContext(ctx, options)
-			switch {
-			case err == nil && reflect.TypeOf(w) == emptyWatch:
-				s.asked(errClosed)
-				return w, nil
-			case options.SendInitialEvents != nil && apierrors.IsInvalid(err):
-				// Kubernetes before 1.32, and later versions without the feature gate WatchList, do not stream lists.
-				// The reflector then lists instead, so this is not a failure.
-			default:
+			// Kubernetes before 1.32, and later versions without the feature gate WatchList, do not stream lists. The
+			// reflector then lists instead, so this is not a failure.
+			if options.SendInitialEvents == nil || !apierrors.IsInvalid(err) {
 				s.asked(err)
 			}
 			switch {
 			case err == nil && options.TimeoutSeconds != nil:
-				timeout := time.Duration(*options.TimeoutSeconds) * time.Second
-				early, late = begun.Add(timeout), time.Now().Add(timeout)
-			case apierrors.IsTooManyRequests(err) && !late.IsZero():
-				late = time.Now() // do not list: that would load an overloaded API server even more
+				due = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			case apierrors.IsTooManyRequests(err) && !due.IsZero():
+				due = time.Now() // do not list: that would load an overloaded API server even more
 			}
 			return w, err
 		},

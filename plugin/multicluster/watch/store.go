@@ -215,11 +215,8 @@ func (s *store) Replace(list []any, _ string) error {
 	return nil
 }
 
-// put stores an item unless the operator selected other namespaces. The caller holds the lock.
+// put stores an item. The caller holds the lock.
 func (s *store) put(id string, i *item) {
-	if only := s.options.Namespaces; i.namespace != "" && len(only) > 0 && !slices.Contains(only, i.namespace) {
-		return
-	}
 	i.namespace, i.name, _ = strings.Cut(id, "/") // both share the memory of id
 	if s.set(s.resource, id, i) && i.undecodable != nil {
 		log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", s.resource, id, i.undecodable)
