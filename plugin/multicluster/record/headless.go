@@ -61,18 +61,12 @@ func (s *Service) lookupHost(q *Question) Result {
 	return s.addresses(q, uint8(len(found[0])), len(found), at)
 }
 
-// part is a block in an answer: each of its endpoints has one record per port.
+// part is a block in an answer.
 type part struct {
 	*Block
-	ports    []Port
+	ports    []Port // of the SRV records of each endpoint
 	priority uint16
 }
-
-// records returns the number of records.
-func (p *part) records() int { return p.Len() * len(p.ports) }
-
-// oneRecord takes the place of the ports for address records: one record per endpoint.
-var oneRecord = make([]Port, 1)
 
 // parts returns the blocks that have records for the question: addresses of the service name or, for SRV, ports with the
 // label. They are sorted by the endpoints' own priority (only for SRV, RFC 2782), then by distance from the client.
@@ -82,14 +76,13 @@ func (s *Service) parts(q *Question, label string) []part {
 	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
-		switch {
-		case q.Type == dns.TypeSRV && p.Target:
+		found := p.InService && q.asksFor(p.Size)
+		if q.Type == dns.TypeSRV && p.Target {
 			p.ports, p.priority = labeled(p.Ports.ports, label), uint16(p.Priority)
-		case p.InService && q.asksFor(p.Size):
-			p.ports = oneRecord
+			found = len(p.ports) > 0
 		}
 		zone := q.Request.TopologyZone
-		if len(p.ports) == 0 || zone != "" && !strings.EqualFold(zone, p.Zone) {
+		if !found || zone != "" && !strings.EqualFold(zone, p.Zone) {
 			continue
 		}
 		if near {
@@ -104,20 +97,20 @@ func (s *Service) parts(q *Question, label string) []part {
 	return parts
 }
 
-// first returns the leading parts that have the same priority, and the number of their records.
-func first(parts []part) (same []part, records int) {
+// first returns the leading parts that have the same priority, and the number of their endpoints.
+func first(parts []part) (same []part, endpoints int) {
 	for i := range parts {
 		if parts[i].priority != parts[0].priority {
-			return parts[:i], records
+			return parts[:i], endpoints
 		}
-		records += parts[i].records()
+		endpoints += parts[i].Len()
 	}
-	return parts, records
+	return parts, endpoints
 }
 
-// each yields the records of parts by priority until yield returns false. Within a priority it starts at the client's
+// each yields the endpoints of parts by priority until yield returns false. Within a priority it starts at the client's
 // point and wraps around.
-func each(parts []part, point uint64, yield func(p *part, entry int, port *Port) bool) {
+func each(parts []part, point uint64, yield func(p *part, entry int) bool) {
 	for len(parts) > 0 {
 		same, n := first(parts)
 		start := int(point % uint64(n))
@@ -125,13 +118,13 @@ func each(parts []part, point uint64, yield func(p *part, entry int, port *Port)
 			before := 0
 			for i := range same {
 				p := &same[i]
-				end := min(round[1]-before, p.records())
+				end := min(round[1]-before, p.Len())
 				for at := max(round[0]-before, 0); at < end; at++ {
-					if !yield(p, at/len(p.ports), &p.ports[at%len(p.ports)]) {
+					if !yield(p, at) {
 						return
 					}
 				}
-				before += p.records()
+				before += p.Len()
 			}
 		}
 		parts = parts[len(same):]
@@ -148,7 +141,7 @@ func (s *Service) nearest(q *Question) Result {
 	limit := min(n, cmp.Or(q.Max, n))
 	count := max(0, min(limit, q.room()/addressSize(parts[0].Size)))
 	out := newAddressList(count)
-	each(parts, q.Client.Point, func(p *part, entry int, _ *Port) bool {
+	each(parts, q.Client.Point, func(p *part, entry int) bool {
 		if len(out.records) == count {
 			return false
 		}

@@ -26,7 +26,7 @@ func (s *Service) targets(q *Question, label string) Result {
 	parts := s.parts(q, label)
 	n := 0
 	for i := range parts {
-		n += parts[i].records()
+		n += parts[i].Len() * len(parts[i].ports)
 	}
 	if n == 0 {
 		return Empty
@@ -36,40 +36,24 @@ func (s *Service) targets(q *Question, label string) Result {
 	least := len("0.0.") + len(service)
 	most := max(0, min(limit, room/(sizeSRV+least+1)+1))
 	records, answer, targets := make([]dns.SRV, 0, most), make([]dns.RR, 0, most), make([]target, 0, most)
-	first := 0                      // the first target of the priority
-	var names strings.Builder       // of the targets, concatenated
-	names.Grow(most * (least + 24)) // typical octets of a host label and a cluster id
 	var host [maxLabel]byte
-	each(parts, q.Client.Point, func(p *part, entry int, port *Port) bool {
+	each(parts, q.Client.Point, func(p *part, entry int) bool {
 		if len(answer) == limit {
 			return false
 		}
-		if len(records) == 0 || records[len(records)-1].Priority != p.priority {
-			first = len(targets)
+		name := string(p.AppendHost(host[:0], entry)) + "." + p.Cluster + "." + service
+		targets = append(targets, target{p.Block, entry, name})
+		for _, port := range p.ports {
+			size := sizeSRV + len(name) + 1
+			if len(answer) == limit || room < size {
+				return false
+			}
+			room -= size
+			records = append(records, dns.SRV{
+				Hdr: header(q.Name, dns.TypeSRV, s.config.TTL), Priority: p.priority, Weight: p.Weight, Port: port.Number, Target: name,
+			})
+			answer = append(answer, &records[len(records)-1])
 		}
-		last := len(targets) - 1
-		if first < last && targets[first].Block == p.Block && targets[first].entry == entry {
-			last = first // the client's point splits its ports
-		} else if last < first || targets[last].Block != p.Block || targets[last].entry != entry {
-			start := names.Len()
-			names.Write(p.AppendHost(host[:0], entry))
-			names.WriteByte('.')
-			names.WriteString(p.Cluster)
-			names.WriteByte('.')
-			names.WriteString(service)
-			targets = append(targets, target{p.Block, entry, names.String()[start:]})
-			last = len(targets) - 1
-		}
-		size := sizeSRV + len(targets[last].name) + 1
-		if room < size {
-			return false
-		}
-		room -= size
-		records = append(records, dns.SRV{
-			Hdr: header(q.Name, dns.TypeSRV, s.config.TTL), Priority: p.priority, Weight: p.Weight, Port: port.Number,
-			Target: targets[last].name,
-		})
-		answer = append(answer, &records[len(records)-1])
 		return true
 	})
 	answer = slices.Clip(answer)

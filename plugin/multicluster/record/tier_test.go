@@ -199,17 +199,3 @@ func TestSizes(t *testing.T) {
 		t.Errorf("alike endpoints of two clusters are in %d blocks", blocks)
 	}
 }
-
-// TestAddressesOfATarget: the client's point splits the ports of an endpoint, once in each priority. The additional section has
-// its addresses once (RFC 2181, section 5).
-func TestAddressesOfATarget(t *testing.T) {
-	snapshot := snapshotOf(recordtest.Build(config, "db", "spec: "+recordtest.Headless("sql=5432 stats=9000"), recordtest.Slices(
-		"east[sql=5432 stats=9000]: 10.1.0.1 10.1.0.2; west priority=2[sql=5432 stats=9000]: 10.2.0.1 10.2.0.2")...))
-	for point := range uint64(8) {
-		reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, record.Client{Size: 65535, Point: point})
-		got := text(reply.Extra)
-		if len(slices.Compact(slices.Clone(got))) != len(got) || len(reply.Answer) != 8 {
-			t.Errorf("point %d: %d answers, additional %q", point, len(reply.Answer), got)
-		}
-	}
-}
