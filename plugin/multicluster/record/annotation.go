@@ -4,7 +4,6 @@ package record
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,19 +16,13 @@ import (
 // with the indices after terminating: these are listed only if no endpoint is ready. Each part is optional.
 const AnnotationSRV = "clusterset-dns.github.io/srv"
 
-// maxIndex is the index of the last endpoint of a slice with the 1000 endpoints that the API allows.
-const maxIndex = 999
-
-// parseSRV parses the value of AnnotationSRV: the priority and weight of the SRV records, 0 if missing, and the sorted
-// indices after terminating. ok is false if the value is not valid.
-func parseSRV(text string) (priority uint8, weight uint16, terminating []int, ok bool) {
-	seen := map[string]bool{}
+// parseSRV parses the value of AnnotationSRV: the priority and weight of the SRV records, 0 if missing, and the indices
+// after terminating.
+func parseSRV(text string) (priority uint8, weight uint16, terminating map[int]bool, err error) {
+	terminating = make(map[int]bool)
 	for part := range strings.SplitSeq(text, " ") {
 		key, value, _ := strings.Cut(part, "=")
-		valid := !seen[key]
-		seen[key] = true
 		var n uint64
-		var err error
 		switch key {
 		case "priority":
 			n, err = strconv.ParseUint(value, 10, 8)
@@ -37,23 +30,19 @@ func parseSRV(text string) (priority uint8, weight uint16, terminating []int, ok
 		case "weight":
 			n, err = strconv.ParseUint(value, 10, 16)
 			weight = uint16(n)
-			valid = valid && n > 0
 		case "terminating":
-			last := -1
 			for index := range strings.SplitSeq(value, ",") {
-				n, err = strconv.ParseUint(index, 10, 16)
-				valid = valid && err == nil && n <= maxIndex && int(n) > last
-				last = int(n)
-				terminating = append(terminating, last)
+				i, invalid := strconv.Atoi(index)
+				terminating[i], err = true, cmp.Or(err, invalid)
 			}
 		default:
-			valid = false
+			err = strconv.ErrSyntax
 		}
-		if !valid || err != nil {
-			return 0, 0, nil, false
+		if err != nil {
+			return 0, 0, nil, err
 		}
 	}
-	return priority, weight, terminating, true
+	return priority, weight, terminating, nil
 }
 
 // readSRV applies the annotation and returns which endpoints have the condition waiting: nil if none has.
@@ -61,14 +50,11 @@ func (e *Endpoints) readSRV(text string) (waits func(i int) bool) {
 	if text == "" {
 		return nil
 	}
-	priority, weight, terminating, ok := parseSRV(text)
-	if !ok {
+	priority, weight, terminating, err := parseSRV(text)
+	if err != nil {
 		e.skips.Add(InvalidSRV, 1)
 		return nil
 	}
 	e.Priority, e.Weight = priority, cmp.Or(weight, usualWeight)
-	return func(i int) bool {
-		_, found := slices.BinarySearch(terminating, i)
-		return !found
-	}
+	return func(i int) bool { return !terminating[i] }
 }

@@ -20,13 +20,7 @@ type endpoint struct {
 
 // compareEndpoints sorts by cluster, host and address, IPv4 before IPv6.
 func compareEndpoints(a, b *endpoint) int {
-	if c := strings.Compare(a.Cluster, b.Cluster); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.host, b.host); c != 0 {
-		return c
-	}
-	return a.addr.Compare(b.addr)
+	return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.host, b.host), a.addr.Compare(b.addr))
 }
 
 // buildHeadless sorts the endpoints of a headless service into blocks.
@@ -120,10 +114,7 @@ func (b *blockBuilder) collect(from *Endpoints) {
 // nameHost sets the endpoint's host name. A hostname that is the label of an address is replaced by the label of the
 // endpoint's address. The endpoint has no host name if host and cluster id take too many octets.
 func (b *blockBuilder) nameHost(e *endpoint) {
-	if of := parseHostLabel(e.host); of.IsValid() {
-		if of != e.addr {
-			b.service.Skips.Add(InvalidHostname, 1)
-		}
+	if parseHostLabel(e.host).IsValid() {
 		e.host = ""
 	}
 	if e.Cluster == "" || maxLabel+len(e.Cluster) <= b.maxHost {

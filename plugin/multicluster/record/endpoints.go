@@ -87,18 +87,15 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, 
 // appendEndpoint adds the addresses of an endpoint, and the hostname once per address.
 func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []string) []string {
 	host := strings.ToLower(ptr.Deref(endpoint.Hostname, ""))
-	if host != "" && !isLabel(host) {
-		e.skips.Add(InvalidHostname, 1)
+	if host != "" && !isLabel(host) { // isLabel is slow
 		host = ""
 	}
 	for _, text := range endpoint.Addresses {
 		addr, _ := netip.ParseAddr(text)
-		if !isServiceAddress(addr) || addr.BitLen() != 8*int(e.Size) {
-			e.skips.Add(InvalidAddress, 1)
-			continue
+		if isServiceAddress(addr) && addr.BitLen() == 8*int(e.Size) {
+			e.addrs, _ = addr.AppendBinary(e.addrs)
+			hosts = append(hosts, host)
 		}
-		e.addrs, _ = addr.AppendBinary(e.addrs)
-		hosts = append(hosts, host)
 	}
 	return hosts
 }

@@ -5,23 +5,15 @@ package record
 import (
 	"net/netip"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // maxLabel is the number of octets of a DNS label (RFC 1035, section 2.3.4).
 const maxLabel = 63
 
 // isLabel reports whether s is an RFC 1123 label in lower case.
-func isLabel(s string) bool {
-	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+func isLabel(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
 
 // IsClusterID reports whether s, in lower case, is a cluster id: one label, or two joined by a dot, of at most 63
 // octets (KEP-2149).

@@ -18,11 +18,6 @@ const (
 	InvalidIP Reason = "invalid_ip"
 	// InvalidPort is a port with a name, protocol or number that no record can hold.
 	InvalidPort Reason = "invalid_port"
-	// InvalidAddress is an address of an endpoint that is not a unicast IP address.
-	InvalidAddress Reason = "invalid_address"
-	// InvalidHostname is a hostname that is not a DNS label, or the label of another address. The host name of the
-	// endpoint is then the label of its address.
-	InvalidHostname Reason = "invalid_hostname"
 	// InvalidAddressType is a slice whose endpoints are not IP addresses.
 	InvalidAddressType Reason = "invalid_address_type"
 	// InvalidSourceCluster is a slice whose label is not a valid cluster id. Its endpoints have no host name. Slices
