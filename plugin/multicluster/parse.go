@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,10 +43,7 @@ const unlimited = math.MaxInt
 // options lists all directives.
 var options = map[string]option{
 	"kubeconfig": {"PATH [CONTEXT]", 1, 2, func(m *Multicluster, args []string) error {
-		m.options.Kubeconfig = args[0]
-		if len(args) == 2 {
-			m.options.Context = args[1]
-		}
+		m.options.Kubeconfig, m.options.Context = args[0], append(args, "")[1]
 		return nil
 	}},
 	"namespaces": {"NAMESPACE...", 1, unlimited, func(m *Multicluster, args []string) error {
@@ -179,12 +175,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := make(map[string]bool)
 	for c.NextBlock() {
-		if given[c.Val()] && c.Val() != "namespaces" {
-			return nil, c.Errf("%s is given twice", c.Val())
-		}
-		given[c.Val()] = true
 		if err := parseOption(c, m); err != nil {
 			return nil, err
 		}
@@ -195,12 +186,8 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	switch {
 	case len(m.options.Namespaces) > 0 && m.options.NamespaceLabels != "":
 		return nil, c.Err("namespaces and namespace_labels cannot both be set")
-	case m.options.FallbackEndpoints && m.options.NoEndpoints:
-		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
-	case m.config.IgnoreEmpty && m.options.NoEndpoints:
-		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
-	case m.options.TopologyZones && m.options.NoEndpoints:
-		return nil, c.Err("zonal and noendpoints cannot both be set")
+	case m.options.NoEndpoints && (m.options.FallbackEndpoints || m.config.IgnoreEmpty || m.options.TopologyZones):
+		return nil, c.Err("noendpoints cannot be set with fallback endpoints, ignore or zonal")
 	case len(m.config.Zones) == 0:
 		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", reverse)
 	case len(reverse) > 0 && m.config.Cluster == "":
@@ -211,10 +198,6 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
 	m.config.Zones, m.config.Reverse = append(m.config.Zones, reverse...), len(reverse)
-	if root := m.server.Root; root != "" && m.options.Kubeconfig != "" &&
-		!filepath.IsAbs(m.options.Kubeconfig) {
-		m.options.Kubeconfig = filepath.Join(root, m.options.Kubeconfig)
-	}
 	return m, nil
 }
 

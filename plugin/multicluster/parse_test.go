@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/core/dnsserver"
 )
 
 // newController returns a controller for a block in the server block ".:53".
@@ -40,28 +39,26 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for options, want := range map[string]string{
-		"":                                "",
-		"kubeconfig /etc/kubeconfig":      "Kubeconfig=/etc/kubeconfig",
-		"kubeconfig a\nfallback services": "Kubeconfig=/srv/a FallbackServices=true",
-		"namespaces a b\nnamespaces c":    "Namespaces=[a b c]",
-		"namespace_labels a=b,c":          "NamespaceLabels=a=b,c",
-		"labels tier in (a, b)":           "Labels=tier in (a,b)",
-		"ttl 0":                           "ttl=0",
-		"fallthrough":                     "fallthrough=[.]",
-		"startup_timeout 1m":              "startup_timeout=1m0s",
-		"max_answers 16":                  "max_answers=16",
-		"cluster East.Example":            "cluster=east.example",
-		"prefer none":                     "prefer=1",
-		"prefer cluster\ncluster east":    "prefer=2 cluster=east",
-		"zonal":                           "TopologyZones=true",
-		"cluster east\nprefer zone":       "prefer=3 cluster=east Nodes=true",
+		"":                             "",
+		"kubeconfig /etc/kubeconfig":   "Kubeconfig=/etc/kubeconfig",
+		"fallback services":            "FallbackServices=true",
+		"namespaces a b\nnamespaces c": "Namespaces=[a b c]",
+		"namespace_labels a=b,c":       "NamespaceLabels=a=b,c",
+		"labels tier in (a, b)":        "Labels=tier in (a,b)",
+		"ttl 0":                        "ttl=0",
+		"fallthrough":                  "fallthrough=[.]",
+		"startup_timeout 1m":           "startup_timeout=1m0s",
+		"max_answers 16":               "max_answers=16",
+		"cluster East.Example":         "cluster=east.example",
+		"prefer none":                  "prefer=1",
+		"prefer cluster\ncluster east": "prefer=2 cluster=east",
+		"zonal":                        "TopologyZones=true",
+		"cluster east\nprefer zone":    "prefer=3 cluster=east Nodes=true",
 		// The options of coredns/multicluster.
 		"kubeconfig /etc/kubeconfig east\nnoendpoints\nfallthrough in-addr.arpa": "fallthrough=[in-addr.arpa.] " +
 			"Kubeconfig=/etc/kubeconfig Context=east NoEndpoints=true",
 	} {
-		c := newController("multicluster {\n" + options + "\n}")
-		dnsserver.GetConfig(c).Root = "/srv"
-		got, err := parse(c)
+		got, err := parse(newController("multicluster {\n" + options + "\n}"))
 		if err != nil {
 			t.Errorf("%q: %v", options, err)
 		} else if settings := settings(got); settings != want {
@@ -105,15 +102,11 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nfallthrough in-addr.arpa a..b\n}", `fallthrough: "a..b" is no zone`},
 		{"multicluster {\nnamespaces a, b\n}", `namespaces: "a," is no name of a namespace`},
 		{"multicluster {\nlabels a in\n}", "no label selector"},
-		{"multicluster {\nttl x\n}", `"x" is no number from 0 to 3600`},
-		{"multicluster {\nttl 3601\n}", `"3601" is no number from 0 to 3600`},
+		{"multicluster {\nttl 5\nttl 3601\n}", `Testfile:3 - Error during parsing: ttl: "3601" is no number from 0 to 3600`},
 		{"multicluster {\nttl 1 2\n}", "the form is: ttl SECONDS"},
 		{"multicluster {\nnoendpoints a\n}", "the form is: noendpoints"},
 		{"multicluster {\nignore all\n}", "the form is: ignore empty_service"},
-		{
-			"multicluster {\nignore empty_service\nnoendpoints\n}",
-			"ignore empty_service and noendpoints cannot both be set",
-		},
+		{"multicluster {\nignore empty_service\nnoendpoints\n}", "noendpoints cannot be set with fallback endpoints, ignore or zonal"},
 		{"multicluster {\nstartup_timeout 5\n}", `"5" is no duration`},
 		{"multicluster {\nstartup_timeout -5s\n}", `"-5s" is no duration`},
 		{"multicluster {\ncluster a.b.c\n}", `"a.b.c" is no id of a cluster`},
@@ -121,9 +114,9 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nprefer zone\n}", "prefer needs to know which cluster this is"},
 		{"multicluster {\nmax_answers 0\n}", `"0" is no number from 1 to 65535`},
 		{"multicluster {\nfallback pods\n}", "the form is: fallback [services] [endpoints]"},
-		{"multicluster {\nfallback endpoints\nnoendpoints\n}", "fallback endpoints and noendpoints cannot both be set"},
+		{"multicluster {\nfallback endpoints\nnoendpoints\n}", "noendpoints cannot be set with"},
+		{"multicluster {\nzonal\nnoendpoints\n}", "noendpoints cannot be set with"},
 		{"multicluster {\ngroups apps\n}", `"apps" is neither multicluster.x-k8s.io nor net.gke.io`},
-		{"multicluster {\nttl 5\nlabels a=b\nttl 6\n}", "Testfile:4 - Error during parsing: ttl is given twice"},
 		{"multicluster {\nnamespaces a\nnamespace_labels b\n}", "namespaces and namespace_labels cannot both be set"},
 		{"multicluster 10.in-addr.arpa {\ncluster east\n}", "list the zone of the names"},
 		{"multicluster clusterset.local 10.in-addr.arpa", "name it with cluster ID"},
