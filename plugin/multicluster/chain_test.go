@@ -41,7 +41,7 @@ var inChain *Multicluster
 func init() {
 	caddy.Quiet, dnsserver.Quiet = true, true
 	dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives),
-		slices.Index(dnsserver.Directives, "kubernetes"), obstinate, pluginName, testPlugin)
+		slices.Index(dnsserver.Directives, "kubernetes"), pluginName, testPlugin)
 	plugin.Register(testPlugin, func(c *caddy.Controller) error {
 		c.Next()
 		m := inChain

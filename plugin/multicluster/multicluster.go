@@ -24,7 +24,6 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	clog "github.com/coredns/coredns/plugin/pkg/log"
-	"github.com/coredns/coredns/plugin/tsig"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 
@@ -48,11 +47,10 @@ type Multicluster struct {
 	startupTimeout time.Duration
 	options        watch.Options
 
-	server *dnsserver.Config // of the server block; it knows its view only after setup
-	// signature is the room in octets for the longest signature of a reply (plugin tsig), if the plugin cache of the block may
-	// send the reply to a signed query later.
-	signature int
-	keys      []string // of the server block, each prefixed with an address on which the block listens
+	server    *dnsserver.Config // of the server block; it knows its view only after setup
+	signature int               // octets of the longest signature of a reply (plugin tsig)
+	keys      []string          // of the server block, each prefixed with an address on which the block listens
+	reloads   bool              // other plugins answered when this one was set up
 	// previous is the plugin that a reload replaces. It answers until this plugin has answers.
 	previous atomic.Pointer[Multicluster]
 
@@ -68,7 +66,7 @@ func (*Multicluster) Name() string { return pluginName }
 // ServeDNS implements plugin.Handler.
 func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	// Growing a stack copies it. WriteMsg needs the deepest stack, so answer has returned before it is called.
-	reply, rcode := m.answer(ctx, w, r)
+	reply, rcode := m.answer(w, r)
 	if reply == nil && rcode == dns.RcodeSuccess {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
@@ -82,7 +80,7 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 
 // answer returns the reply to a question and its rcode. If the reply is nil, the server replies with the rcode; if that
 // is RcodeSuccess, the next plugin answers.
-func (m *Multicluster) answer(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg, rcode int) {
+func (m *Multicluster) answer(w dns.ResponseWriter, r *dns.Msg) (reply *dns.Msg, rcode int) {
 	question := &r.Question[0]
 	zone, below := m.match(question.Name)
 	if zone < 0 || question.Qclass != dns.ClassINET {
@@ -97,41 +95,26 @@ func (m *Multicluster) answer(ctx context.Context, w dns.ResponseWriter, r *dns.
 		}
 	}
 	state := active.state()
-	if state == nil {
-		return m.answerUnsynced(r, zone, below)
+	if state == nil { // any name may exist
+		if m.Fall.Through(question.Name) && m.Next != nil {
+			return nil, dns.RcodeSuccess
+		}
+		return nil, dns.RcodeServerFailure
 	}
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
 		return nil, dns.RcodeRefused // the transfer plugin answers these
 	}
 	var q record.Question
 	q.Name, q.Zone, q.Type, q.Max, q.Prefer = question.Name, zone, question.Qtype, active.maxAnswers, active.prefer
-	q.Answer.Result = active.lookup(ctx, &q, below, state, w, r)
+	q.Answer.Result = active.lookup(&q, below, state, request.Request{W: w, Req: r})
 	if q.Answer.Result == record.NotExist && m.Fall.Through(q.Name) && m.Next != nil {
 		return nil, dns.RcodeSuccess
 	}
 	return m.reply(r, &q.Answer, state.SOA(zone))
 }
 
-// answerUnsynced answers before the first sync, when any service may exist. With fallthrough, the next plugins answer
-// for their names and for addresses of the local cluster, as if no service existed. An NXDOMAIN before the first sync
-// has no SOA record, so resolvers do not cache it (RFC 2308, section 5).
-func (m *Multicluster) answerUnsynced(r *dns.Msg, zone int, below string) (reply *dns.Msg, rcode int) {
-	var asked record.Request
-	asked.Parse(below)
-	reverse := m.config.IsReverse(zone)
-	switch {
-	case !m.Fall.Through(r.Question[0].Name), !reverse && asked.Kind == record.KindApex:
-		return nil, dns.RcodeServerFailure
-	case !reverse && m.Next == nil:
-		return m.reply(r, &record.Answer{Result: record.NotExist}, nil)
-	}
-	return nil, dns.RcodeSuccess
-}
-
 // lookup answers a question for a name in a zone, except for the result, which it returns.
-func (m *Multicluster) lookup(
-	ctx context.Context, q *record.Question, below string, state *record.State, w dns.ResponseWriter, r *dns.Msg,
-) record.Result {
+func (m *Multicluster) lookup(q *record.Question, below string, state *record.State, r request.Request) record.Result {
 	if m.config.IsReverse(q.Zone) && below != "" {
 		return m.index.Load().LookupReverse(q)
 	}
@@ -147,7 +130,7 @@ func (m *Multicluster) lookup(
 		return q.Answer.Result
 	}
 	if service.Limits(q) {
-		m.fill(ctx, &q.Client, w, r)
+		m.fill(&q.Client, &r)
 	}
 	return service.Lookup(q)
 }
@@ -195,30 +178,16 @@ const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
 
 // fill sets what limits and orders an answer: the octets available for records, the start in a large set, and the
 // location of the client.
-func (m *Multicluster) fill(ctx context.Context, c *record.Client, w dns.ResponseWriter, r *dns.Msg) {
-	state := request.Request{W: w, Req: r}
-	ip := clientIP(w)
-	c.Size, c.Point = state.Size(), m.point(ip)
-	if r.IsEdns0() != nil {
+func (m *Multicluster) fill(c *record.Client, r *request.Request) {
+	ip, _ := netip.ParseAddr(r.IP())
+	ip = ip.Unmap().WithZone("")
+	c.Size, c.Point = r.Size()-m.signature, m.point(ip)
+	if r.Req.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}
-	signature := m.signature
-	if key, signed := tsig.ValidatedKeyName(ctx); signed {
-		signature = max(signature, sizeSignature+len(key)+1)
-	}
-	c.Size -= signature
 	if source := m.source.Load(); source != nil && m.config.Cluster != "" {
 		c.Place = source.Topology().Place(ip)
 	}
-}
-
-// clientIP returns the client's address, or the zero Addr if it has none.
-func clientIP(w dns.ResponseWriter) netip.Addr {
-	if direct, ok := w.RemoteAddr().(interface{ AddrPort() netip.AddrPort }); ok {
-		return direct.AddrPort().Addr().Unmap().WithZone("")
-	}
-	from, _ := netip.ParseAddrPort(w.RemoteAddr().String()) // the client connects through a proxy
-	return from.Addr().Unmap().WithZone("")
 }
 
 // turn is how long a client gets the same part of a set that is too large for one answer.
@@ -277,7 +246,7 @@ func (m *Multicluster) Ready() bool {
 	source := m.source.Load()
 	switch {
 	case source == nil: // during a reload, this plugin starts after the ready plugin
-		return m.predecessor() != nil
+		return m.reloads
 	case m.previous.Load() != nil: // read after source, and cleared after source has settled
 		return true
 	}

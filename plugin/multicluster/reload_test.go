@@ -5,7 +5,6 @@ package multicluster
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/plugin"
 	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -172,8 +170,8 @@ func (s *reloads) serving() {
 
 // source returns the source of the running plugin.
 func source() (source *watch.Source) {
-	for m := range started.Range {
-		source = m.(*Multicluster).source.Load()
+	for _, m := range running() {
+		source = m.source.Load()
 	}
 	return source
 }
@@ -312,64 +310,19 @@ func TestReloadsKeepTheLastAnswersUntilTheNewOnesAreComplete(t *testing.T) {
 	s.until("10.42.0.3 5")
 }
 
-// obstinate is a plugin that answers nothing and fails once, at "restart" or "shutdown" as its argument says. The
-// server calls it before the plugin under test.
-const obstinate = "obstinate"
-
-func init() {
-	plugin.Register(obstinate, func(c *caddy.Controller) error {
-		c.Next()
-		fails := true
-		on := map[string]func(func() error){"restart": c.OnRestart, "shutdown": c.OnShutdown}
-		on[c.RemainingArgs()[0]](func() (err error) {
-			if fails {
-				err = errors.New("no")
-			}
-			fails = false
-			return err
-		})
-		return nil
-	})
-}
-
-// TestAfterAReloadThatFailsAnswersFollowTheObjects: CoreDNS does not say whether the old or the new instance serves.
-// The instance that serves must have a running watch, and the other must have none.
-func TestAfterAReloadThatFailsAnswersFollowTheObjects(t *testing.T) {
-	cannotListen := "}\nexample.org:53 {\n bind 192.0.2.1"
-	for name, test := range map[string]struct {
-		was, next string // Corefile text before the plugin of the old instance, and after the plugin of the new one
-		ttl       string // of the instance that serves
-	}{
-		"a plugin before it does not shut down": {obstinate + " shutdown\n ", "", " 30"},
-		"a plugin before it refuses to restart": {obstinate + " restart\n ", "", " 10"},
-		"a later server block cannot listen":    {"", cannotListen, " 10"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := newAPIServer(t, "10.42.0.1")
-			s := newReloads(t, api, func(s *reloads) string { return test.was + s.with("ttl 10") })
-			s.fail("labels a!=b\n ttl 30", test.next) // options with a separate watch
-			for _, ip := range []string{"10.42.0.2", "10.42.0.3"} {
-				api.set(ip)
-				s.until(ip + test.ttl)
-			}
-			s.watching(1)
-		})
+// TestAReloadThatFailsLeavesNoWatch: the instance that serves has a running watch, and no other has one.
+func TestAReloadThatFailsLeavesNoWatch(t *testing.T) {
+	api := newAPIServer(t, "10.42.0.1")
+	s := newReloads(t, api, func(s *reloads) string { return s.with("ttl 10") })
+	options := "labels a!=b\n ttl 30" // need a separate watch
+	if _, err := s.instance.Restart(s.block(s.with(options) + "}\nexample.org:53 {\n bind 192.0.2.1")); err == nil {
+		t.Fatal("the reload did not fail")
 	}
-	s := newReloads(t, newAPIServer(t, "10.42.0.1"), func(*reloads) string { return "template ANY ANY {\n rcode REFUSED\n }" })
-	s.fail("", cannotListen)
-	s.until("REFUSED") // from an instance without the plugin
-	s.watching(0)
-}
-
-// fail does a reload with these options that must fail, and sets s.instance to the instance that serves.
-func (s *reloads) fail(options, more string) {
-	s.Helper()
-	if _, err := s.instance.Restart(s.block(s.with(options) + more)); err == nil {
-		s.Fatal("the reload did not fail")
+	for _, ip := range []string{"10.42.0.2", "10.42.0.3"} {
+		api.set(ip)
+		s.until(ip + " 10")
 	}
-	instances := caddy.Instances()
-	s.instance = instances[len(instances)-1]
-	s.serving()
+	s.watching(1)
 }
 
 // TestAServerBlockAnswersNothingOfAnother: blocks with the same zone and port may listen on different addresses.
@@ -387,34 +340,23 @@ func TestAServerBlockAnswersNothingOfAnother(t *testing.T) {
 	}
 }
 
-// TestOnlyThePluginOfTheSameServerBlockIsAPredecessor: it keeps a plugin ready that a reload has not started yet.
-func TestOnlyThePluginOfTheSameServerBlockIsAPredecessor(t *testing.T) {
+func TestOnlyThePluginOfTheSameServerBlockIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		zones, keys []string
 		view        string
-		answers     bool
 		want        bool
 	}{
-		"the same":        {[]string{testZone}, []string{"dns://.:53"}, "internal", true, true},
-		"one zone of two": {[]string{"example.org.", testZone}, []string{"dns://.:53"}, "internal", true, true},
-		"no answers yet":  {[]string{testZone}, []string{"dns://.:53"}, "internal", false, false},
-		"another zone":    {[]string{"example.org."}, []string{"dns://.:53"}, "internal", true, false},
-		"another port":    {[]string{testZone}, []string{"dns://.:54"}, "internal", true, false},
-		"another view":    {[]string{testZone}, []string{"dns://.:53"}, "", true, false},
-		"one key of two":  {[]string{testZone}, []string{"dns://a.:53", "dns://.:53"}, "internal", true, true},
+		"one zone of two": {[]string{"example.org.", testZone}, []string{"dns://.:53"}, "internal", true},
+		"another zone":    {[]string{"example.org."}, []string{"dns://.:53"}, "internal", false},
+		"another port":    {[]string{testZone}, []string{"dns://.:54"}, "internal", false},
+		"another view":    {[]string{testZone}, []string{"dns://.:53"}, "", false},
+		"one key of two":  {[]string{testZone}, []string{"dns://a.:53", "dns://.:53"}, "internal", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			old, next := newTestPlugin(demo...), newMulticluster()
-			old.config.Zones, old.keys, old.server.ViewName = test.zones, test.keys, test.view
-			next.config.Zones, next.keys, next.server.ViewName = []string{testZone}, []string{"dns://.:53"}, "internal"
-			if !test.answers {
-				old.index.Store(nil)
-			}
-			started.Store(old, context.CancelFunc(func() {}))
-			defer old.stop()
-			if got := next.predecessor() == old; got != test.want || next.Ready() != test.want {
-				t.Errorf("got %v; before the start it is ready: %v", got, next.Ready())
-			}
-		})
+		old, next := newMulticluster(), newMulticluster()
+		old.config.Zones, old.keys, old.server.ViewName = test.zones, test.keys, test.view
+		next.config.Zones, next.keys, next.server.ViewName = []string{testZone}, []string{"dns://.:53"}, "internal"
+		if got := next.replaces(old); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coredns/caddy"
@@ -35,35 +33,41 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	c.Set(m, m)                                  // in the storage of its Caddy instance, for stopOrphans
-	for _, instance := range caddy.Instances() { // any of them may fail to restart, even an instance without the plugin
-		instance.OnRestartFailed = append(instance.OnRestartFailed, stopOrphans)
-	}
 	for _, host := range m.server.ListenHosts {
 		for _, key := range c.ServerBlockKeys {
 			m.keys = append(m.keys, host+" "+key)
 		}
 	}
+	before := running()
+	m.reloads = len(before) > 0
+	c.Set(m, m) // in the storage of its Caddy instance, for running
+	ctx, stop := context.WithCancel(context.Background())
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(m.server.ListenHosts))
-		if m.server.Handler("cache") != nil {
-			for key := range m.server.TsigSecret {
-				m.signature = max(m.signature, sizeSignature+len(key)+1)
-			}
+		for key := range m.server.TsigSecret {
+			m.signature = max(m.signature, sizeSignature+len(key)+1)
 		}
-		ctx, stop := context.WithCancel(context.Background())
-		if err := m.start(ctx); err != nil {
+		if err := m.start(ctx, before); err != nil {
 			stop()
 			return plugin.Error(pluginName, err)
 		}
-		started.Store(m, stop)
+		before = nil // otherwise they would outlive their instance
 		m.notifySecondaries(ctx, m.server.Handler("transfer"))
 		return nil
 	})
-	c.OnShutdown(func() error {
-		m.stop()
+	end := func() error {
+		stop()
 		return nil
-	})
+	}
+	c.OnShutdown(end)
+	for _, instance := range caddy.Instances() { // which does not shut down the plugins of an instance that cannot replace it
+		instance.OnRestartFailed = append(instance.OnRestartFailed, func() error {
+			if slices.ContainsFunc(caddy.Instances(), m.isOf) {
+				return nil
+			}
+			return end()
+		})
+	}
 	return nil
 }
 
@@ -85,123 +89,85 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 }
 
 // start runs the watch until the context ends. It returns once the plugin has answers, cannot get them soon, or
-// startupTimeout is over. Until it has answers, the plugin that it replaces answers or, without one, answerUnsynced.
-func (m *Multicluster) start(ctx context.Context) error {
+// startupTimeout is over. Until it has answers, that of the running plugins which it replaces answers, if there is one.
+func (m *Multicluster) start(ctx context.Context, running []*Multicluster) error {
 	config := m.config // a copy: a shared source may outlive the plugin and must not keep it in memory
 	source, err := watch.Open(ctx, m.options, &config)
 	if err != nil {
 		return err
 	}
 	replacing, replaced := context.WithCancel(ctx)
-	previous := m.predecessor()
-	if previous != nil && !previous.source.Load().Share(replacing) {
-		previous = nil
+	for _, previous := range running {
+		if m.replaces(previous) && previous.source.Load().Share(replacing) {
+			m.previous.Store(previous)
+		}
 	}
-	m.previous.Store(previous)
 	m.source.Store(source)
 	m.index.Store(source.Index())
-	listed := m.state() != nil // another server block or the plugin before a reload listed everything
 	select {
 	case <-source.Settled():
 	case <-time.After(m.startupTimeout):
 	}
-	late := m.state() == nil
-	if late {
-		answers := "SERVFAIL or, with fallthrough, the answers of the next plugin"
-		if previous != nil {
-			answers = "the answers of the previous Corefile"
-		}
-		log.Warningf("Starting before %v were listed: names in %v get %s until they are", source.Missing(), m.config.Zones, answers)
+	if m.state() == nil {
+		log.Warningf("Starting before %v were listed: until they are, names in %v get the answers of the previous Corefile, else "+
+			"those of the next plugin with fallthrough, else SERVFAIL", source.Missing(), m.config.Zones)
 	}
 	go func() {
 		if await(ctx, source.Synced()) {
 			m.previous.Store(nil) // otherwise it would outlive its instance
 			replaced()
-			if late {
-				log.Infof("Names in %v get the answers of the present Corefile", m.config.Zones)
-			}
-			if !listed {
-				debug.FreeOSMemory() // the lists took several times the memory of the records
-			}
 		}
 	}()
 	return nil
 }
 
-// localAddresses returns the addresses of a server that listens on the hosts: global ones, else link-local ones
-// (NodeLocal DNSCache listens on 169.254.20.10), else loopback ones. Link-local IPv6 addresses are left out: they need
-// a zone, which no record can hold.
-func localAddresses(hosts []string) []netip.Addr {
-	var addresses []netip.Addr
+// localAddresses returns the addresses of a server that listens on the hosts. A host that is no address means all global
+// addresses of this host. Addresses with a zone are left out, because no record can hold the zone.
+func localAddresses(hosts []string) (addresses []netip.Addr) {
 	for _, host := range hosts {
-		if addr, err := netip.ParseAddr(host); err == nil {
-			addresses = append(addresses, addr.Unmap().WithZone(""))
+		addr, err := netip.ParseAddr(host)
+		if err == nil && !addr.IsUnspecified() {
+			if addr.Zone() == "" {
+				addresses = append(addresses, addr.Unmap())
+			}
+			continue
 		}
-	}
-	if len(addresses) == 0 || slices.ContainsFunc(addresses, netip.Addr.IsUnspecified) {
-		addresses = slices.DeleteFunc(addresses, netip.Addr.IsUnspecified)
-		interfaces, err := net.InterfaceAddrs()
-		if err != nil {
-			log.Warningf("The addresses of this host are unknown, and so is the address of the name server: %v", err)
-		}
+		interfaces, _ := net.InterfaceAddrs()
 		for _, address := range interfaces {
-			if prefix, err := netip.ParsePrefix(address.String()); err == nil {
+			if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().IsGlobalUnicast() {
 				addresses = append(addresses, prefix.Addr().Unmap())
 			}
 		}
 	}
 	slices.SortFunc(addresses, netip.Addr.Compare)
-	addresses = slices.Compact(addresses)
-	for _, kind := range []func(netip.Addr) bool{
-		netip.Addr.IsGlobalUnicast,
-		func(addr netip.Addr) bool { return addr.Is4() && addr.IsLinkLocalUnicast() },
-		netip.Addr.IsLoopback,
-	} {
-		found := slices.DeleteFunc(slices.Clone(addresses), func(addr netip.Addr) bool { return !kind(addr) })
-		if len(found) > 0 {
-			return found
-		}
-	}
-	return nil
+	return slices.Compact(addresses)
 }
 
-// started maps the running plugins of this process to the functions that stop them.
-var started sync.Map
-
-// stop stops a started plugin. Later calls do nothing.
-func (m *Multicluster) stop() {
-	if stop, ok := started.LoadAndDelete(m); ok {
-		stop.(context.CancelFunc)()
-	}
+// isOf reports whether a plugin was set up in an instance.
+func (m *Multicluster) isOf(instance *caddy.Instance) bool {
+	instance.StorageMu.RLock()
+	defer instance.StorageMu.RUnlock()
+	return instance.Storage[m] != nil
 }
 
-// stopOrphans stops the plugins that no running instance has. CoreDNS shuts down the plugins of a replaced instance,
-// but not those of an instance that failed to start or to stop.
-func stopOrphans() error {
-	for key := range started.Range {
-		running := slices.ContainsFunc(caddy.Instances(), func(instance *caddy.Instance) bool {
-			instance.StorageMu.RLock()
-			defer instance.StorageMu.RUnlock()
-			return instance.Storage[key] != nil
-		})
-		if !running {
-			key.(*Multicluster).stop()
+// running returns the plugins with answers of the running servers.
+func running() (all []*Multicluster) {
+	for _, instance := range caddy.Instances() {
+		instance.StorageMu.RLock()
+		for key := range instance.Storage {
+			if m, ok := key.(*Multicluster); ok && m.active().state() != nil {
+				all = append(all, m.active())
+			}
 		}
+		instance.StorageMu.RUnlock()
 	}
-	return nil
+	return all
 }
 
-// predecessor returns the plugin that answers for the plugin that m replaces: same server block and view, and a common
-// zone. It is nil if there is none with answers.
-func (m *Multicluster) predecessor() *Multicluster {
-	for key := range started.Range {
-		other := key.(*Multicluster)
-		if m.server.ViewName == other.server.ViewName && overlap(m.keys, other.keys) && overlap(m.config.Zones, other.config.Zones) &&
-			other.active().state() != nil {
-			return other.active()
-		}
-	}
-	return nil
+// replaces reports whether m answers for another plugin after a reload: both have the same server block and view, and a
+// common zone.
+func (m *Multicluster) replaces(other *Multicluster) bool {
+	return m.server.ViewName == other.server.ViewName && overlap(m.keys, other.keys) && overlap(m.config.Zones, other.config.Zones)
 }
 
 func overlap(a, b []string) bool {

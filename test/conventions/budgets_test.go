@@ -33,7 +33,7 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_285},
+		{"lines of plugin/", lines["plugin"], 4_164},
 		{"lines of controller/", lines["controller"], 15_734},
 		{"lines of cmd/", lines["cmd"], 5_141},
 		{"lines of " + units, lines[units], 48_285},
