@@ -124,15 +124,14 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		err             error
 		settled, synced bool
 	}{
-		"it is listed later":                   {false, nil, false, false},
-		"it is missing":                        {false, apierrors.NewNotFound(of, ""), true, false},
-		"it is forbidden":                      {false, apierrors.NewForbidden(of, "", errors.New("no right")), true, false},
-		"the API server is away":               {false, errors.New("connection refused"), false, false},
-		"optional and missing":                 {true, apierrors.NewNotFound(of, ""), true, true},
-		"optional and forbidden":               {true, apierrors.NewForbidden(of, "", errors.New("no right")), true, true},
-		"optional and not authorized":          {true, apierrors.NewUnauthorized("no token"), true, false},
-		"optional, and the API server is away": {true, errors.New("connection refused"), false, false},
-		"optional and throttled":               {true, apierrors.NewTooManyRequests("later", 1), false, false},
+		"it is listed later":          {false, nil, false, false},
+		"it is missing":               {false, apierrors.NewNotFound(of, ""), true, false},
+		"it is forbidden":             {false, apierrors.NewForbidden(of, "", errors.New("no right")), true, false},
+		"the API server is away":      {false, errors.New("connection refused"), false, false},
+		"optional and missing":        {true, apierrors.NewNotFound(of, ""), true, true},
+		"optional and forbidden":      {true, apierrors.NewForbidden(of, "", errors.New("no right")), true, true},
+		"optional and not authorized": {true, apierrors.NewUnauthorized("no token"), true, false},
+		"optional and throttled":      {true, apierrors.NewTooManyRequests("later", 1), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{})
