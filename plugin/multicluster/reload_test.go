@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +21,6 @@ import (
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
@@ -31,9 +29,7 @@ import (
 // decode, and odd, which cannot be decoded at all. A list of all namespaces returns those of demo.
 type apiServer struct {
 	kubeconfig string
-	granted    []string // the only namespaces that may be read, each separately; nil allows everything
-
-	watches atomic.Int32 // running watches of imports
+	watches    atomic.Int32 // running watches of imports
 
 	mu      sync.Mutex
 	ip      string // of the import; if it is empty, all requests fail
@@ -76,10 +72,6 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"resourceVersion":"6"},"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[]},
 			"status":{"conditions":[{"type":"X","lastTransitionTime":"2026-01-01t00:00:00Z"}]}}`, cmp.Or(namespace, "demo"), ip)
 	}
-	fail := func(status int, reason metav1.StatusReason) {
-		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, status)
-	}
 	imports := strings.Contains(r.URL.Path, "serviceimports")
 	ip, changed := s.state()
 	w.Header().Set("Content-Type", "application/json")
@@ -88,10 +80,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case strings.Contains(r.URL.Path, "net.gke.io"):
 		w.WriteHeader(http.StatusNotFound)
-	case s.granted != nil && !slices.Contains(s.granted, namespace):
-		fail(http.StatusForbidden, metav1.StatusReasonForbidden)
 	case query.Get("sendInitialEvents") != "":
-		fail(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 	case query.Get("watch") != "":
 		if imports {
 			s.watches.Add(+1)

@@ -7,14 +7,10 @@ import (
 	"fmt"
 	golog "log"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"weak"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 func TestLocalAddresses(t *testing.T) {
@@ -64,29 +60,4 @@ func TestASourceIsShared(t *testing.T) {
 		t.Error("the first plugin is still in memory")
 	}
 	runtime.KeepAlive(m)
-}
-
-// TestRightsInTheNamespacesThatAreListedSuffice: if one namespace is forbidden, the source has no state.
-func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
-	for _, test := range []struct {
-		granted []string
-		options watch.Options
-		missing []watch.Resource
-	}{
-		{[]string{"a", "b"}, watch.Options{Namespaces: []string{"b", "a", "b"}}, nil},
-		{[]string{"a"}, watch.Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, []watch.Resource{watch.ServiceImports}},
-	} {
-		api := newAPIServer(t, "10.42.0.1")
-		api.granted, test.options.Kubeconfig = test.granted, api.kubeconfig
-		s, err := watch.Open(t.Context(), test.options, &newTestPlugin().config)
-		must(t, err)
-		<-s.Settled()
-		state := s.Index().State()
-		if missing := s.Missing(); !slices.Equal(missing, test.missing) || (state == nil) != (missing != nil) {
-			t.Fatalf("of %v, %v is granted: missing are %v, the state %v", test.options.Namespaces, test.granted, missing, state)
-		}
-		if totals := s.Index().Totals(); state != nil && (totals.ClusterSetIP != 2 || totals.Skips[record.Undecodable] != 2) {
-			t.Errorf("served is %+v, want a service of each namespace", totals)
-		}
-	}
 }

@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
 	"github.com/coredns/coredns/plugin/test"
-	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 	"k8s.io/client-go/rest"
 
@@ -47,36 +45,6 @@ func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
 	if len(subsets) < 25 {
 		t.Errorf("50 clients get %d different subsets", len(subsets))
 	}
-}
-
-// The server drops cookies and padding from the OPT record that it copies into a reply, so they take no room, and the
-// server need not truncate the reply.
-func TestOptionsThatTheReplyDoesNotHaveTakeNoRoom(t *testing.T) {
-	m := newTestPlugin(many(100))
-	for size := range uint16(16) { // octets of a record
-		r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, dns.TypeA)
-		r.SetEdns0(1200+size, false)
-		own, plain := ask(t, m, r, udpClient), throughServer(t, m, r.Copy())
-		r.IsEdns0().Option = []dns.EDNS0{
-			&dns.EDNS0_PADDING{Padding: make([]byte, 68)},
-			&dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: "0102030405060708"},
-		}
-		got := throughServer(t, m, r)
-		if len(got.Answer) != len(plain.Answer) || len(own.Answer) != len(plain.Answer) {
-			t.Errorf("%d octets: with options the reply has %d records, without them %d, and %d before the server sends it",
-				1200+size, len(got.Answer), len(plain.Answer), len(own.Answer))
-		}
-	}
-}
-
-// throughServer returns the reply as the server sends it, with an OPT record and truncated to the client's buffer.
-func throughServer(t *testing.T, m *Multicluster, r *dns.Msg) *dns.Msg {
-	t.Helper()
-	recorder := dnstest.NewRecorder(udpClient)
-	if _, err := m.ServeDNS(t.Context(), request.NewScrubWriter(r, recorder), r); err != nil {
-		t.Fatal(err)
-	}
-	return recorder.Msg
 }
 
 // TestASignedReplyFitsTheClientsBuffer, even if the plugin cache keeps it from an unsigned query.
