@@ -135,7 +135,7 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 // and the order of the objects does not matter.
 func FuzzBuild(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range 500 {
 		f.Add(randomOctets(random, random.IntN(1200)))
 	}
 	f.Fuzz(func(t *testing.T, octets []byte) {

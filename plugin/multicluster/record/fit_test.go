@@ -110,65 +110,58 @@ func TestManyIPs(t *testing.T) {
 // endpoints.
 func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	const limit, clients = 7, 1000
-	for name, test := range map[string]struct {
-		clusters, each int  // endpoints per cluster; every second and third cluster has one or two more
-		named          bool // have hostnames
-	}{
-		"two large clusters":    {2, 50, true},
-		"without hostnames":     {1, 100, false},
-		"many of a few":         {40, 1, true},
-		"fewer than are wanted": {2, 2, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var all []*discoveryv1.EndpointSlice
-			count := 0
-			for c := range test.clusters {
-				v4 := fmt.Sprintf("c%d[sql=%d]:", c, 1+c%5)
-				v6 := v4
-				for i := range test.each + c%3 {
-					host := ""
-					if test.named {
-						host = fmt.Sprintf("/h%d", i)
-					}
-					v4 += fmt.Sprintf(" 10.%d.0.%d%s", c+1, i+1, host)
-					v6 += fmt.Sprintf(" fd00:%d::%d%s", c+1, i+1, host)
-					count++
+	for _, test := range []struct {
+		clusters, each int // endpoints per cluster; every second and third cluster has one or two more
+		host           string
+	}{{2, 50, "/h"}, {1, 100, ""}, {40, 1, "/h"}, {2, 2, "/h"}} {
+		var all []*discoveryv1.EndpointSlice
+		count := 0
+		for c := range test.clusters {
+			v4 := fmt.Sprintf("c%d[sql=%d]:", c, 1+c%5)
+			v6 := v4
+			for i := range test.each + c%3 {
+				host := test.host
+				if host != "" {
+					host += fmt.Sprint(i)
 				}
-				all = append(all, recordtest.Slice(v4), recordtest.Slice(v6))
+				v4 += fmt.Sprintf(" 10.%d.0.%d%s", c+1, i+1, host)
+				v6 += fmt.Sprintf(" fd00:%d::%d%s", c+1, i+1, host)
+				count++
 			}
-			snapshot, targets := snapshotOf(build(sql, all...)), count // SRV targets
-			if !test.named {
-				targets *= 2
+			all = append(all, recordtest.Slice(v4), recordtest.Slice(v6))
+		}
+		snapshot, targets := snapshotOf(build(sql, all...)), count // SRV targets
+		if test.host == "" {
+			targets *= 2
+		}
+		take := func(point uint64, qtype uint16, want int) (endpoints []string) {
+			reply := askAs(snapshot, "db.demo.svc."+zone, qtype, limit, record.Client{Size: 65535, Point: point})
+			if len(reply.Answer) != want || reply.Truncated {
+				t.Fatalf("%+v: %d records, truncated %v", test, len(reply.Answer), reply.Truncated)
 			}
-			take := func(point uint64, qtype uint16, want, extra int) (endpoints []string) {
-				reply := askAs(snapshot, "db.demo.svc."+zone, qtype, limit, record.Client{Size: 65535, Point: point})
-				if len(reply.Answer) != want || len(reply.Extra) != extra || reply.Truncated {
-					t.Fatalf("%d records, %d additional, truncated %v", len(reply.Answer), len(reply.Extra), reply.Truncated)
-				}
-				for _, rr := range reply.Answer {
-					endpoint := strings.TrimPrefix(strings.TrimPrefix(dataOf(rr), "10."), "fd00:")
-					endpoints = append(endpoints, strings.ReplaceAll(strings.Replace(endpoint, ".0.", ".", 1), "::", "."))
-				}
-				slices.Sort(endpoints)
-				return endpoints
+			for _, rr := range reply.Answer {
+				endpoint := strings.TrimPrefix(strings.TrimPrefix(dataOf(rr), "10."), "fd00:")
+				endpoints = append(endpoints, strings.ReplaceAll(strings.Replace(endpoint, ".0.", ".", 1), "::", "."))
 			}
-			taken, srvTaken := map[string]int{}, map[string]int{}
-			want, wantSRV := min(limit, count), min(limit, targets)
-			for point := range uint64(clients) {
-				a, aaaa := take(point, dns.TypeA, want, 0), take(point, dns.TypeAAAA, want, 0)
-				if !slices.Equal(a, aaaa) {
-					t.Fatalf("AAAA is of %v, A of %v", aaaa, a)
-				}
-				for _, endpoint := range a {
-					taken[endpoint]++
-				}
-				for _, target := range take(point, dns.TypeSRV, wantSRV, wantSRV*2*count/targets) {
-					srvTaken[target]++
-				}
+			slices.Sort(endpoints)
+			return endpoints
+		}
+		taken, srvTaken := map[string]int{}, map[string]int{}
+		want, wantSRV := min(limit, count), min(limit, targets)
+		for point := range uint64(clients) {
+			a, aaaa := take(point, dns.TypeA, want), take(point, dns.TypeAAAA, want)
+			if !slices.Equal(a, aaaa) {
+				t.Fatalf("%+v: AAAA is of %v, A of %v", test, aaaa, a)
 			}
-			fair(t, taken, count, clients*want)
-			fair(t, srvTaken, targets, clients*wantSRV)
-		})
+			for _, endpoint := range a {
+				taken[endpoint]++
+			}
+			for _, target := range take(point, dns.TypeSRV, wantSRV) {
+				srvTaken[target]++
+			}
+		}
+		fair(t, taken, count, clients*want)
+		fair(t, srvTaken, targets, clients*wantSRV)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -60,17 +59,12 @@ func TestTiers(t *testing.T) {
 		"the import wants nothing":            {none, usual, record.PreferZone, inA, all, "0: " + all},
 		"no cluster, but the zone":            {noneButZone, usual, record.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
 		"nothing at home":                     {plain, abroad, record.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
-		"only in the region":                  {plain, "west: 10.2.0.2@b 10.2.0.3@c", record.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
 		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", record.PreferZone, inA, "2.1", "2: 2.1"},
 		"a zone of no region": {
 			plain, "east: 10.1.0.1@d 10.1.0.2@b; west: 10.2.0.1@d 10.2.0.2@e 10.2.0.3", record.PreferZone, inD, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 3: 2.2 2.3",
 		},
-		"an address of two zones": {
-			plain, "east: 10.1.0.1@a; east: 10.1.0.1@b; west: 10.2.0.1@b", record.PreferZone, "10.64.2.7", "1.1 2.1", "0: 1.1 2.1",
-		},
 		// Each address family has endpoints even if those of the other family are nearer.
 		"each family of another cluster": {plain, "east: 10.1.0.1@a; west: fd00::1@a", record.PreferCluster, inA, "1.1 fd00::1", "0: 1.1, 1: fd00--1"},
-		"no endpoint has a zone":         {plain, "east: 10.1.0.1; west: 10.2.0.1", record.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 
 		"shares": {
 			plain, "east weight=80: 10.1.0.1 10.1.0.2; west weight=27: 10.2.0.1 ~10.2.0.2", 0, inA, "1.1 1.2 2.1",
@@ -117,13 +111,6 @@ func TestTiers(t *testing.T) {
 						t.Errorf("SRV of %s: got %s, want %s", qname, got, test.srv)
 					}
 				}
-				// Host names do not depend on tiers.
-				for _, host := range []string{"10-1-0-1.east", "10-2-0-1.west"} {
-					qname := host + ".db.demo.svc." + zone
-					if got, want := len(look(qname, dns.TypeA).Answer), len(ask(snapshot, qname, dns.TypeA).Answer); got != want {
-						t.Errorf("%s: got %d addresses, want %d", qname, got, want)
-					}
-				}
 				slices.Reverse(all) // the order does not matter
 			}
 		})
@@ -161,17 +148,6 @@ func tiersOf(records []dns.RR) string {
 		texts = append(texts, fmt.Sprintf("%d: %s", priority, strings.Join(byPriority[priority], " ")))
 	}
 	return strings.Join(addresses, " ") + strings.Join(texts, ", ")
-}
-
-// TestZonesOfSlices: zones are kept only if they are requested and there are any.
-func TestZonesOfSlices(t *testing.T) {
-	read := func(endpoints string, zones bool) *record.Endpoints {
-		return record.FromEndpointSlice(recordtest.Slice("east: "+endpoints), zones)
-	}
-	const zoned, bare = "10.1.0.1@a", "10.1.0.1"
-	if !reflect.DeepEqual(read(zoned, false), read(bare, false)) || !reflect.DeepEqual(read(bare, true), read(bare, false)) {
-		t.Error("zones are kept")
-	}
 }
 
 // TestAFewOfAPriority: an answer that does not fit all records has the records with the best priorities, for every client.
