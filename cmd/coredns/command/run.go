@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
 
@@ -31,13 +30,8 @@ func Main(set string) {
 	coremain.Run()
 }
 
-// Directives returns the directives of this build, in their order: multicluster is before kubernetes, because the first of two
-// plugins that are authoritative for a zone answers. CoreDNS refuses a Corefile with any other directive.
+// Directives returns the directives in their order: multicluster is before kubernetes, because the first of two plugins that are
+// authoritative for a zone answers. CoreDNS refuses a Corefile with a directive whose plugin is not in the program.
 func Directives() []string {
-	at := slices.Index(dnsserver.Directives, "kubernetes")
-	registered := caddy.ListPlugins()["others"]
-	return slices.DeleteFunc(slices.Insert(slices.Clone(dnsserver.Directives), at, "multicluster"),
-		func(directive string) bool {
-			return !slices.Contains(registered, "dns."+directive) && !slices.Contains(registered, directive)
-		})
+	return slices.Insert(slices.Clone(dnsserver.Directives), slices.Index(dnsserver.Directives, "kubernetes"), "multicluster")
 }
