@@ -17,7 +17,6 @@ import (
 	"github.com/miekg/dns"
 
 	// Only the plugins of the Corefiles below: all plugins of CoreDNS are twice as many packages to compile.
-	_ "github.com/coredns/coredns/plugin/autopath"
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/dns64"
@@ -29,7 +28,6 @@ import (
 	_ "github.com/coredns/coredns/plugin/metrics"
 	_ "github.com/coredns/coredns/plugin/minimal"
 	_ "github.com/coredns/coredns/plugin/rewrite"
-	_ "github.com/coredns/coredns/plugin/template"
 	_ "github.com/coredns/coredns/plugin/tsig"
 )
 
@@ -89,10 +87,6 @@ const manipulators = `
 		ttl suffix clusterset.local. 7-9
 	}
 	rewrite name suffix .rewritten. .clusterset.local. answer auto
-	autopath pods.example RESOLV
-	template ANY ANY pods.example {
-		rcode NXDOMAIN
-	}
 	cache 5
 	header {
 		response set ra
@@ -104,28 +98,18 @@ const manipulators = `
 
 func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 	m := newTestPlugin(demo...)
-	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
-	resolvConf := file(t, "search pods.example svc.clusterset.local\nnameserver 127.0.0.1\n")
-	for name, plugins := range map[string]string{
-		"no other": "", "manipulators": strings.Replace(manipulators, "RESOLV", resolvConf, 1),
-	} {
-		udp, tcp := startChain(t, m, plugins)
-		var running sync.WaitGroup
-		for range 4 {
-			running.Go(func() { askAll(t, udp, tcp) })
-		}
-		running.Wait()
-		if strings.Contains(plugins, "autopath") {
-			reply, _, err := (&dns.Client{Timeout: patience}).Exchange(
-				new(dns.Msg).SetQuestion("web.demo.pods.example.", dns.TypeA), udp)
-			if err != nil || len(reply.Answer) != 2 {
-				t.Errorf("by way of the search path: %v, %v", reply, err)
-			}
-		}
-		after := slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
-		if !slices.Equal(before, after) {
-			t.Fatalf("with %s the records are\n%q\nand were\n%q", name, after, before)
-		}
+	shared := func() []string {
+		return slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
+	}
+	before := shared()
+	udp, tcp := startChain(t, m, manipulators)
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() { askAll(t, udp, tcp) })
+	}
+	running.Wait()
+	if after := shared(); !slices.Equal(before, after) {
+		t.Fatalf("the records are\n%q\nand were\n%q", after, before)
 	}
 }
 

@@ -25,8 +25,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
-// apiServer is an API server with two imports per namespace: web, whose status has a time that Go's types cannot
-// decode, and odd, which cannot be decoded at all. A list of all namespaces returns those of demo.
+// apiServer is an API server with two imports in each namespace: web, whose status has a time that Go's types cannot decode, and
+// one without a valid name. A list of all namespaces returns those of demo.
 type apiServer struct {
 	kubeconfig string
 	watches    atomic.Int32 // running watches of imports
@@ -101,8 +101,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case imports:
 		_, _ = fmt.Fprintf(w, `{"kind":"ServiceImportList","apiVersion":"multicluster.x-k8s.io/v1beta1","metadata":{"resourceVersion":"5"},
-			"items":[%s,{"metadata":{"name":"odd","namespace":%q},"spec":{"type":"ClusterSetIP","ports":"none"}}]}`, web(ip),
-			cmp.Or(namespace, "demo"))
+			"items":[%s,{"metadata":{"name":"A"},"spec":{}}]}`, web(ip))
 	default:
 		_, _ = io.WriteString(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[]}`)
 	}

@@ -6,19 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
-
-func wantingImport(kind mcsv1beta1.ServiceImportType) *record.Import {
-	return record.FromServiceImport(&mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"},
-		Spec:       mcsv1beta1.ServiceImportSpec{Type: kind, Ports: []mcsv1beta1.ServicePort{{Name: "http", Port: 80}}},
-	})
-}
 
 func TestEndpointsStandIn(t *testing.T) {
 	for name, test := range map[string]struct{ slices, want string }{ // as in recordtest
@@ -32,7 +22,7 @@ func TestEndpointsStandIn(t *testing.T) {
 		for _, slice := range recordtest.Slices(test.slices) {
 			from = append(from, record.FromEndpointSlice(slice, false))
 		}
-		imported := wantingImport(mcsv1beta1.ClusterSetIP)
+		imported := build(recordtest.ClusterSetIP("", "http=80")).Import
 		filled := imported.WithEndpoints(from)
 		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -40,9 +30,5 @@ func TestEndpointsStandIn(t *testing.T) {
 		if !imported.LacksAddress() {
 			t.Errorf("%s: the import itself was changed", name)
 		}
-	}
-	headless := wantingImport(mcsv1beta1.Headless)
-	if headless.WithEndpoints([]*record.Endpoints{record.FromEndpointSlice(recordtest.Slice("east[http=8080]: 10.1.0.1"), false)}) != headless {
-		t.Error("a headless import was filled")
 	}
 }
