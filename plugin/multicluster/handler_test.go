@@ -37,24 +37,19 @@ var cases = append(readCases(`
 	TXT ns.dns.@
 	A dns.@
 	A dns-version.@
-	TXT a.dns-version.@ !
 
 	A web.demo.svc.@ = 10.42.0.1
 	AAAA web.demo.svc.@ = fd00:42::1
 	SRV web.demo.svc.@ = 0 100 53 web.demo.svc.@, 0 100 80 web.demo.svc.@ + web.demo.svc.@ A 10.42.0.1, web.demo.svc.@ AAAA fd00:42::1
 	SRV _http._tcp.web.demo.svc.@ = 0 100 80 web.demo.svc.@ + web.demo.svc.@ A 10.42.0.1, web.demo.svc.@ AAAA fd00:42::1
-	SRV _http._udp.web.demo.svc.@ !
 	SRV _sctp.web.demo.svc.@ !
 	SRV _x._tcp.db.demo.svc.@ !
 	SRV _udp.web.demo.svc.@
 	MX web.demo.svc.@
-	AAAA v4.demo.svc.@
 	SRV v4.demo.svc.@ = 0 100 8080 v4.demo.svc.@ + v4.demo.svc.@ A 10.42.0.2
-	SRV _tcp.v4.demo.svc.@ !
 	A pending.demo.svc.@
 	SRV pending.demo.svc.@
 	SRV _http._tcp.pending.demo.svc.@
-	SRV _x._tcp.pending.demo.svc.@ !
 
 	A db.demo.svc.@ = 10.1.0.1, 10.1.0.2, 10.2.0.1
 	AAAA db.demo.svc.@ = fd00:1::1, fd00:2::
@@ -79,9 +74,7 @@ var cases = append(readCases(`
 	A west.eu.db.demo.svc.@
 	A eu.db.demo.svc.@
 	A west.db.demo.svc.@ !
-	A a.b.c.d.db.demo.svc.@ !
 	A _tcp.db.demo.svc.@
-	A _sctp.db.demo.svc.@ !
 
 	A svc.@
 	A demo.svc.@
@@ -89,7 +82,6 @@ var cases = append(readCases(`
 	A web.other.svc.@ !
 	A none.demo.svc.@ !
 	A *.demo.svc.@ !
-	A a.@ !
 	A web.demo.@ !`), test.Case{
 	Qname: "dns-version.clusterset.local.", Qtype: dns.TypeTXT,
 	Answer: records(`dns-version.clusterset.local. 28800 IN TXT "1.0.0"`),
@@ -130,16 +122,13 @@ func TestZonalNames(t *testing.T) {
 		A corp.example.pin._zone.pg.demo.svc.@ = 10.1.0.2
 		A eu-1c.pin._zone.pg.demo.svc.@
 		A eu-1c.prefer._zone.pg.demo.svc.@ = 10.1.0.1, 10.1.0.2, 10.2.0.1, 10.2.0.3
-		A eu-1d.prefer._zone.pg.demo.svc.@ = 10.1.0.1, 10.1.0.2, 10.2.0.1, 10.2.0.3
 		AAAA eu-1a.pin._zone.pg.demo.svc.@
 		AAAA eu-1a.prefer._zone.pg.demo.svc.@ = fd00:1::2
 		SRV corp.example.pin._zone.pg.demo.svc.@ = 0 100 5432 10-1-0-2.east.pg.demo.svc.@, 0 100 5432 fd00-1--2.east.pg.demo.svc.@ \
 			+ 10-1-0-2.east.pg.demo.svc.@ A 10.1.0.2, fd00-1--2.east.pg.demo.svc.@ AAAA fd00:1::2
 		SRV eu-1c.pin._zone.pg.demo.svc.@
-		MX eu-1a.prefer._zone.pg.demo.svc.@
 		A pin._zone.pg.demo.svc.@
 		A _zone.pg.demo.svc.@
-		A eu-1a.near._zone.pg.demo.svc.@ !
 		A eu-1a.pin._zone.none.demo.svc.@ !
 		A eu-1a.pin._zone.web.demo.svc.@ !
 		A eu-1a.pin._zone.demo.svc.@ !`

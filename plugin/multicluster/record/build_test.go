@@ -163,7 +163,6 @@ func zoneText(text string) (lines []string) {
 func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 	for meta, want := range map[string]string{
 		"name: a.b, namespace: demo":                  "map[invalid_name:1]",
-		"name: -web, namespace: demo":                 "map[invalid_name:1]",
 		"name: web, namespace: ''":                    "map[invalid_name:1]",
 		"name: web, namespace: submariner-operator":   "map[bookkeeping:1]",
 		"name: web, namespace: submariner-k8s-broker": "map[bookkeeping:1]",
