@@ -18,11 +18,8 @@ import (
 // DNSSelector finds the pods of the cluster's DNS in kube-system, as kubeadm and most distributions label them.
 const DNSSelector = "k8s-app=kube-dns"
 
-// tries is how often a query is sent until there is an answer.
-const tries = 3
-
-// exchangeTimeout bounds one exchange. A test shortens it.
-var exchangeTimeout = 3 * time.Second
+// exchangeTimeout bounds one exchange, and has room for a server that asks others.
+const exchangeTimeout = 10 * time.Second
 
 // A DNSServer is a DNS server of a cluster. The caller closes it.
 type DNSServer struct {
@@ -32,16 +29,14 @@ type DNSServer struct {
 	Close func()
 
 	address string
-	// networks are used in turn: the next one if the answer is truncated.
-	networks []string
 }
 
-// DNSAt returns the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
+// DNSAt returns the server at an address, whose default port is 53.
 func DNSAt(address string) *DNSServer {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
 	}
-	return &DNSServer{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}}
+	return &DNSServer{Name: address, Close: func() {}, address: address}
 }
 
 // DNS returns the server at DNSAddress or, without one, a pod of the cluster's DNS: see DNSPods.
@@ -56,8 +51,8 @@ func (c *Cluster) DNS(ctx context.Context) (*DNSServer, error) {
 	return servers[0], nil
 }
 
-// DNSPods returns the ready pods that a label selector finds, at least one and at most most. Queries go over TCP through a
-// port-forward. The caller closes the servers, even those returned with an error.
+// DNSPods returns the ready pods that a label selector finds, at least one and at most most. Queries go through a port-forward.
+// The caller closes the servers, even those returned with an error.
 func (c *Cluster) DNSPods(ctx context.Context, namespace, selector string, most int) (servers []*DNSServer, err error) {
 	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -72,10 +67,7 @@ func (c *Cluster) DNSPods(ctx context.Context, namespace, selector string, most 
 		if err != nil {
 			return servers, err
 		}
-		servers = append(servers, &DNSServer{
-			Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop,
-			address: address, networks: []string{"tcp"},
-		})
+		servers = append(servers, &DNSServer{Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop, address: address})
 	}
 	if len(servers) == 0 {
 		return nil, fmt.Errorf("no pod with the label %s is ready in namespace %s", selector, namespace)
@@ -109,11 +101,10 @@ func (a Answer) Text() string {
 	return strings.Join(a.Records, " ")
 }
 
-// Ask queries the records of a name and type, such as A. A negative answer is no error.
+// Ask queries the records of a name and type, such as A, over TCP, as a port-forward needs. A negative answer is no error.
 func (s *DNSServer) Ask(ctx context.Context, name, kind string) (Answer, error) {
 	question := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
-	question.SetEdns0(1232, false)
-	reply, err := s.exchange(ctx, question)
+	reply, _, err := (&dns.Client{Net: "tcp", Timeout: exchangeTimeout}).ExchangeContext(ctx, question, s.address)
 	if err != nil {
 		return Answer{}, fmt.Errorf("query %s for %s %s: %w", s.Name, name, kind, err)
 	}
@@ -125,20 +116,4 @@ func (s *DNSServer) Ask(ctx context.Context, name, kind string) (Answer, error) 
 	}
 	slices.Sort(answer.Records)
 	return answer, nil
-}
-
-// exchange sends a query again if it, or its answer, is lost.
-func (s *DNSServer) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
-	for range tries {
-		for _, network := range s.networks {
-			client := &dns.Client{Net: network, Timeout: exchangeTimeout}
-			if reply, _, err = client.ExchangeContext(ctx, question, s.address); err != nil || !reply.Truncated {
-				break
-			}
-		}
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	return reply, err
 }

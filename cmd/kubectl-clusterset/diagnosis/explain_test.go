@@ -51,14 +51,14 @@ func TestExpect(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	server := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
+	server := &dns.Server{Listener: listener, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
 		_ = w.WriteMsg(new(dns.Msg).SetRcode(question, dns.RcodeNameError))
 	})}
-	ended, address := make(chan error, 1), socket.LocalAddr().String()
+	ended, address := make(chan error, 1), listener.Addr().String()
 	go func() { ended <- server.ActivateAndServe() }()
-	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
+	t.Cleanup(func() { _, _ = listener.Close(), <-ended })
 	controller := controllerOf(t, state.Explanation{
 		Version: state.Version, Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.",
 		Import:     &state.Import{Type: "ClusterSetIP", Ready: 1},

@@ -68,9 +68,9 @@ func install(corefile string) *fake.Clientset {
 // answering is a DNS server that has the zone while serves returns true.
 func answering(t *testing.T, serves func() bool) string {
 	t.Helper()
-	socket, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	server := &miekg.Server{PacketConn: socket, Handler: miekg.HandlerFunc(func(w miekg.ResponseWriter, question *miekg.Msg) {
+	server := &miekg.Server{Listener: listener, Handler: miekg.HandlerFunc(func(w miekg.ResponseWriter, question *miekg.Msg) {
 		reply := new(miekg.Msg).SetReply(question)
 		if serves() {
 			reply.Answer = []miekg.RR{&miekg.SOA{
@@ -83,8 +83,8 @@ func answering(t *testing.T, serves func() bool) string {
 	})}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ActivateAndServe() }()
-	t.Cleanup(func() { _, _ = socket.Close(), <-ended })
-	return socket.LocalAddr().String()
+	t.Cleanup(func() { _, _ = listener.Close(), <-ended })
+	return listener.Addr().String()
 }
 
 func corefileOf(t testing.TB, client *fake.Clientset) string {
