@@ -13,13 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-const (
-	// lasting is the least duration of a wait that is reported.
-	lasting = 200 * time.Millisecond
-	// reminder is the interval at which an unchanged state is reported again.
-	reminder = 10 * time.Second
-)
-
 // polls are the pauses between two calls of look: each may be a request to several clusters.
 var polls = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 10, Cap: 2 * time.Second}
 
@@ -50,14 +43,11 @@ func (t Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n"
 
 // Wait polls look, at first often and then every two seconds, until it returns an
 // empty text or an error. The text says what is waited for; Wait reports it when
-// it changes, and every ten seconds. After a timeout the error wraps ErrTimeout
-// and has the last text.
+// it changes. After a timeout the error wraps ErrTimeout and has the last text.
 func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, ErrTimeout)
 	defer cancel()
 	var told string
-	var toldAt time.Time
-	begin := time.Now()
 	err := polls.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
 		waiting, err := look(ctx)
 		switch {
@@ -66,12 +56,8 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 		case ctx.Err() != nil: // an interrupted look says little
 			told = cmp.Or(told, waiting)
 			return false, nil //nolint:nilerr // The poll ends with the cause.
-		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):
-			// The first state is reported only if it lasts.
-			if time.Since(begin) >= lasting {
-				t.Say("  … %s (%s)", waiting, time.Since(begin).Round(time.Second))
-				toldAt = time.Now()
-			}
+		case err == nil && waiting != told:
+			t.Say("  … %s", waiting)
 			told = waiting
 		}
 		return false, err
