@@ -21,7 +21,6 @@ func TestWrongCommandLines(t *testing.T) {
 		"status surplus": "accepts 0", "status -o nonsense --context west": "use wide, json or yaml",
 		"stauts":                                               "Did you mean this?",
 		"status --token=x":                                     "",
-		"status --timeout 1s":                                  "",
 		"status --contexts esat":                               "`kubectl config get-contexts`",
 		"test connectivity --context west":                     "select two or more with --contexts",
 		"check --contexts east,west --dns 10.0.0.1":            "use CONTEXT=10.0.0.1",

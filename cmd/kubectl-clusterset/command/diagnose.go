@@ -63,12 +63,6 @@ func newStatus(o *options) *cobra.Command {
 			return errors.Join(diagnosis.Print(o.Out, o.output, "Status", "clusters", statuses), err)
 		}),
 	}
-	command.PreRunE = func(command *cobra.Command, _ []string) error {
-		if command.Flags().Changed("timeout") && !wait {
-			return usageError{errors.New("--timeout needs --wait")}
-		}
-		return nil
-	}
 	command.Flags().BoolVar(&wait, "wait", false,
 		"wait until the members are fresh and up to date, and the imports are ready")
 	o.addNamespace(command, "show the imports of this `namespace` alone")
