@@ -31,7 +31,6 @@ import (
 // Exit statuses.
 const (
 	exitFailed = 1
-	exitUsage  = 2
 	exitWrong  = 3
 )
 
@@ -46,9 +45,6 @@ const (
 	diagnose       = "Diagnose:"
 	requestTimeout = "10s"
 )
-
-// A usageError is a wrong command line.
-type usageError struct{ error }
 
 // Main runs the program, with the version that was set when it was built, and returns the exit status.
 func Main(version string) int {
@@ -69,14 +65,11 @@ func Main(version string) int {
 func Command() *cobra.Command { return newCommand(&options{}) }
 
 func exitStatus(err error) int {
-	var usage usageError
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errWrong):
 		return exitWrong
-	case errors.As(err, &usage):
-		return exitUsage
 	}
 	return exitFailed
 }
@@ -102,13 +95,13 @@ type options struct {
 	begun bool
 }
 
-// execute runs a command line. An error before a command begins is a usageError.
+// execute runs a command line.
 func execute(ctx context.Context, o *options, args []string) error {
 	root := newCommand(o) //nolint:contextcheck // Commands get the context of ExecuteContextC.
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !o.begun {
-		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())}
+		return fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())
 	}
 	return err
 }
@@ -239,25 +232,25 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 		}
 		contexts = []string{cmp.Or(o.overrides.CurrentContext, raw.CurrentContext)}
 		if contexts[0] == "" {
-			return nil, usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
+			return nil, errors.New("no cluster selected: use --contexts, or set a current context")
 		}
 	} else if o.overrides.CurrentContext != "" {
-		return nil, usageError{fmt.Errorf("--context %s and a list of contexts: name all contexts in the list",
-			o.overrides.CurrentContext)}
+		return nil, fmt.Errorf("--context %s and a list of contexts: name all contexts in the list",
+			o.overrides.CurrentContext)
 	}
 	if slices.Contains(contexts, "") { // would select the current context
-		return nil, usageError{errEmpty}
+		return nil, errEmpty
 	}
 	controllers, err := addresses("controller", o.controllers, contexts)
 	dns, failed := addresses("dns", o.dns, contexts)
 	if err = errors.Join(err, failed); err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
 	clusters := make([]*cluster.Cluster, len(contexts))
 	for i, name := range contexts {
 		config, err := o.config(name).ClientConfig()
 		if err != nil {
-			return nil, usageError{fmt.Errorf("context %s: %w: see `kubectl config get-contexts`", name, err)}
+			return nil, fmt.Errorf("context %s: %w: see `kubectl config get-contexts`", name, err)
 		}
 		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err
@@ -293,7 +286,7 @@ func (o *options) service(text string) (service types.NamespacedName, clusters [
 	both := strings.Contains(text, "/")
 	service.Namespace, service.Name, err = cache.SplitMetaNamespaceKey(text)
 	if err != nil || service.Name == "" || both && service.Namespace == "" {
-		return service, nil, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
+		return service, nil, fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)
 	}
 	clusters, err = o.clusters()
 	if both && o.overrides.Context.Namespace == "" {
@@ -305,8 +298,8 @@ func (o *options) service(text string) (service types.NamespacedName, clusters [
 		case service.Namespace == "":
 			service.Namespace = namespace
 		case service.Namespace != namespace:
-			err = usageError{fmt.Errorf("service %s: in namespace %s or %s? Use NAMESPACE/SERVICE, without -n", text,
-				service.Namespace, namespace)}
+			err = fmt.Errorf("service %s: in namespace %s or %s? Use NAMESPACE/SERVICE, without -n", text,
+				service.Namespace, namespace)
 		}
 	}
 	return service, clusters, err

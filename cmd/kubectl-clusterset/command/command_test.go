@@ -52,7 +52,7 @@ func TestWrongCommandLines(t *testing.T) {
 		for i := range args {
 			args[i] = strings.Trim(args[i], "'")
 		}
-		if _, _, err := invoke(t, server.URL, args...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
+		if _, _, err := invoke(t, server.URL, args...); exitStatus(err) != exitFailed || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", line, err)
 		}
 	}

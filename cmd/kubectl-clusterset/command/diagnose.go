@@ -131,7 +131,7 @@ them. The exit status is 3 if a connection fails.`,
 		Args: cobra.NoArgs,
 		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 			if len(clusters) < 2 {
-				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
+				return errors.New("one cluster is selected: select two or more with --contexts")
 			}
 			report, err := diagnosis.Connect(ctx, clusters, o.zone, o.teller())
 			if report == nil {

@@ -173,7 +173,7 @@ func TestNamespaceOfAService(t *testing.T) {
 		"unexport db --contexts east,west":      "",
 	} {
 		out, _, err := invoke(t, newAPI(t, nil).URL, strings.Fields(line)...)
-		if out != want || (exitStatus(err) == exitUsage) != (want == "") {
+		if out != want || (exitStatus(err) == exitFailed) != (want == "") {
 			t.Errorf("%s: %v: %q", line, err, out)
 		}
 	}

@@ -31,8 +31,8 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 			for context, server := range servers {
 				address, err := url.Parse(server)
 				if err != nil || address.Scheme != "https" || address.Host == "" || !slices.Contains(args, context) {
-					return usageError{fmt.Errorf("--server %s=%s: use CONTEXT=https://HOST:PORT, with one of the contexts to join",
-						context, server)}
+					return fmt.Errorf("--server %s=%s: use CONTEXT=https://HOST:PORT, with one of the contexts to join",
+						context, server)
 				}
 			}
 			options, err := o.join()
@@ -60,7 +60,7 @@ func newOf(o *options, command *cobra.Command, run func(context.Context, setup.O
 	command.Args = cobra.ExactArgs(1)
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if args[0] == "" { // would mean all members
-			return usageError{errEmpty}
+			return errEmpty
 		}
 		options, err := o.join()
 		if err != nil {
