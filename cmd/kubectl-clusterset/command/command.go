@@ -289,18 +289,16 @@ func (o *options) service(text string) (service types.NamespacedName, clusters [
 		return service, nil, fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)
 	}
 	clusters, err = o.clusters()
-	if both && o.overrides.Context.Namespace == "" {
+	if both {
 		return service, clusters, err
 	}
 	for i := 0; i < len(clusters) && err == nil; i++ {
-		namespace, _, failed := o.config(clusters[i].Context).Namespace()
-		switch err = failed; {
-		case service.Namespace == "":
-			service.Namespace = namespace
-		case service.Namespace != namespace:
-			err = fmt.Errorf("service %s: in namespace %s or %s? Use NAMESPACE/SERVICE, without -n", text,
-				service.Namespace, namespace)
+		var namespace string
+		namespace, _, err = o.config(clusters[i].Context).Namespace()
+		if i > 0 && namespace != service.Namespace {
+			err = fmt.Errorf("service %s: in namespace %s or %s? Use NAMESPACE/SERVICE", text, service.Namespace, namespace)
 		}
+		service.Namespace = namespace
 	}
 	return service, clusters, err
 }

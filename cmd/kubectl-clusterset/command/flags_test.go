@@ -168,8 +168,7 @@ func TestNamespaceOfAService(t *testing.T) {
 	for line, want := range map[string]string{
 		"unexport db": "east does not export shop/db\n", "unexport db --contexts west": "west does not export default/db\n",
 		"unexport db -n x --contexts east,west": "east does not export x/db\nwest does not export x/db\n",
-		"unexport shop/db -n shop":              "east does not export shop/db\n",
-		"unexport shop/db -n other":             "",
+		"unexport shop/db -n other":             "east does not export shop/db\n",
 		"unexport db --contexts east,west":      "",
 	} {
 		out, _, err := invoke(t, newAPI(t, nil).URL, strings.Fields(line)...)
