@@ -204,9 +204,8 @@ func (o *options) config(context string) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
-// with adds shared flags and --version to a command.
+// with adds shared flags to a command.
 func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
-	command.Version = versionOf(o.version)
 	for _, name := range flags {
 		command.Flags().AddFlag(o.shared.Lookup(name))
 	}
