@@ -36,10 +36,9 @@ type Explanation struct {
 // A NameAnswer is an answer of DNS, with the expected one.
 type NameAnswer struct {
 	cluster.Answer
-	// Wrong reports whether the records differ from Expected. Part reports whether they are correct, but only some of
-	// Expected: DNS may prefer some endpoints of a headless service, or limit their number.
+	// Wrong reports whether the records differ from Expected. Some of them are correct for a headless service: DNS may prefer
+	// some endpoints, or limit their number.
 	Wrong    bool     `json:"wrong,omitempty"`
-	Part     bool     `json:"part,omitempty"`
 	Expected []string `json:"expected"`
 }
 
@@ -121,12 +120,9 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 	if imported != nil && !headless && imported.Ready == 0 && answer.Rcode == "NXDOMAIN" {
 		return out // as with the option ignore empty_service
 	}
-	out.Wrong = !slices.Equal(out.Records, out.Expected)
-	if out.Wrong && headless && len(out.Records) > 0 &&
-		!slices.ContainsFunc(out.Records, func(got string) bool { return !slices.Contains(out.Expected, got) }) {
-		out.Wrong, out.Part = false, true
-	}
-	out.Wrong = out.Wrong || answer.Rcode != "NOERROR" && (answer.Rcode != "NXDOMAIN" || imported != nil && !headless)
+	part := headless && len(out.Records) > 0 &&
+		!slices.ContainsFunc(out.Records, func(got string) bool { return !slices.Contains(out.Expected, got) })
+	out.Wrong = !part && !slices.Equal(out.Records, out.Expected) || answer.Rcode != "NOERROR" && (answer.Rcode != "NXDOMAIN" || imported != nil && !headless)
 	return out
 }
 
@@ -159,12 +155,8 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		case agreed && !wide && each.Field != "type" && each.Field != "ports" &&
 			(each.Field != "exportedAnnotations" || each.Value == ""):
 			continue // only of interest in a conflict
-		case agreed && len(e.Exports) > 1:
+		case (agreed || each.Field == "ports") && len(e.Exports) > 1:
 			from = "all clusters"
-		case !agreed && each.Field == "ports":
-			from = "all clusters, " + from + " first"
-		case !agreed:
-			from += " (" + first + ")"
 		}
 		properties = append(properties, []any{each.Field, each.Value, from, strings.Join(each.Dissent, "; ")})
 	}
@@ -196,7 +188,11 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		fmt.Fprintf(out, "\nDNS (queried at %s)\n", e.Server)
 	}
 	for _, answer := range e.Answers {
-		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), e.verdict(answer))
+		verdict := "correct"
+		if answer.Wrong {
+			verdict = "WRONG, expected " + answer.expectedText()
+		}
+		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), verdict)
 	}
 	if len(e.Problems) == 0 {
 		_, err := fmt.Fprintln(out, "\nNo problems found.")
@@ -210,18 +206,4 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		}
 	}
 	return nil
-}
-
-func (e *Explanation) verdict(answer NameAnswer) string {
-	switch {
-	case answer.Wrong:
-		return "WRONG, expected " + answer.expectedText()
-	case answer.Part:
-		return "correct: a part of " + strings.Join(answer.Expected, " ")
-	case e.Import == nil && answer.Rcode == "NXDOMAIN":
-		return "correct: not imported here"
-	case answer.Rcode == "NXDOMAIN":
-		return "correct: no endpoint is ready"
-	}
-	return "correct"
 }

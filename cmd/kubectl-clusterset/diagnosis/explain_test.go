@@ -18,24 +18,24 @@ func TestExpect(t *testing.T) {
 	addresses := []string{"10.1.0.1", "10.1.0.2", "fd00::1"}
 	headless, virtual := &state.Import{Type: "Headless"}, &state.Import{Type: "ClusterSetIP", Ready: 1}
 	for name, test := range map[string]struct {
-		imported    *state.Import
-		addresses   []string
-		records     []string // none means NXDOMAIN, and an empty one SERVFAIL
-		wrong, part bool
+		imported  *state.Import
+		addresses []string
+		records   []string // none means NXDOMAIN, and an empty one SERVFAIL
+		wrong     bool
 	}{
-		"all":                                   {virtual, addresses, []string{"10.1.0.1", "10.1.0.2"}, false, false},
-		"one of two virtual IPs":                {virtual, addresses, []string{"10.1.0.1"}, true, false},
-		"a part of a headless service":          {headless, addresses, []string{"10.1.0.2"}, false, true},
-		"an address of no endpoint":             {headless, addresses, []string{"10.9.0.1"}, true, false},
-		"no name":                               {headless, addresses, nil, true, false},
-		"headless without addresses":            {headless, nil, nil, false, false},
-		"no virtual IP":                         {virtual, nil, nil, true, false},
-		"endpoints of another implementation":   {&state.Import{Type: "Headless", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false, false},
-		"an IP of another implementation":       {&state.Import{Type: "ClusterSetIP", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false, false},
-		"no ready endpoint":                     {&state.Import{Type: "ClusterSetIP"}, addresses, nil, false, false},
-		"a service that is not imported at all": {nil, nil, nil, false, false},
-		"no answer for what is not imported":    {nil, nil, []string{""}, true, false},
-		"no answer of no endpoint":              {headless, nil, []string{""}, true, false},
+		"all":                                   {virtual, addresses, []string{"10.1.0.1", "10.1.0.2"}, false},
+		"one of two virtual IPs":                {virtual, addresses, []string{"10.1.0.1"}, true},
+		"a part of a headless service":          {headless, addresses, []string{"10.1.0.2"}, false},
+		"an address of no endpoint":             {headless, addresses, []string{"10.9.0.1"}, true},
+		"no name":                               {headless, addresses, nil, true},
+		"headless without addresses":            {headless, nil, nil, false},
+		"no virtual IP":                         {virtual, nil, nil, true},
+		"endpoints of another implementation":   {&state.Import{Type: "Headless", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false},
+		"an IP of another implementation":       {&state.Import{Type: "ClusterSetIP", Reason: state.Foreign}, nil, []string{"10.9.0.1"}, false},
+		"no ready endpoint":                     {&state.Import{Type: "ClusterSetIP"}, addresses, nil, false},
+		"a service that is not imported at all": {nil, nil, nil, false},
+		"no answer for what is not imported":    {nil, nil, []string{""}, true},
+		"no answer of no endpoint":              {headless, nil, []string{""}, true},
 	} {
 		answer := cluster.Answer{Type: "A", Rcode: "NOERROR", Records: test.records}
 		if len(test.records) == 0 {
@@ -43,8 +43,7 @@ func TestExpect(t *testing.T) {
 		} else if test.records[0] == "" {
 			answer.Rcode, answer.Records = "SERVFAIL", nil
 		}
-		if got := expect(answer, test.imported, test.addresses); got.Wrong != test.wrong || got.Part != test.part ||
-			test.addresses != nil && len(got.Expected) != 2 {
+		if got := expect(answer, test.imported, test.addresses); got.Wrong != test.wrong || test.addresses != nil && len(got.Expected) != 2 {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
