@@ -51,8 +51,8 @@ var memberLeast = Check{
 	},
 }
 
-// reviewMembers returns which dangerous rights members have, as text, such as "list services in namespace a". It names the accounts
-// unless all have the right. An error is why there may be more.
+// reviewMembers returns which dangerous rights some member has, as text, such as "list services in namespace a". An error is why
+// there may be more.
 func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 	list, err := c.Kube.CoreV1().ServiceAccounts(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -84,7 +84,6 @@ func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 			asked.Verb, asked.Resource, _ = strings.Cut(right, " ")
 			asked.Resource, asked.Group, _ = strings.Cut(asked.Resource, ".")
 			asked.Resource, asked.Subresource, _ = strings.Cut(asked.Resource, "/")
-			var holders []string
 			for _, account := range accounts {
 				answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 					Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -97,15 +96,9 @@ func (c *Cluster) reviewMembers(ctx context.Context) (has []string, err error) {
 					return err
 				}
 				if answer.Status.Allowed {
-					holders = append(holders, account)
+					has[i] = right + " in namespace " + c.Namespace
+					break
 				}
-			}
-			switch len(holders) {
-			case 0:
-			case len(accounts):
-				has[i] = fmt.Sprintf("%s in namespace %s", right, c.Namespace)
-			default:
-				has[i] = fmt.Sprintf("%s in namespace %s (%s)", right, c.Namespace, strings.Join(holders, ", "))
 			}
 			return nil
 		})

@@ -46,7 +46,7 @@ func TestReviews(t *testing.T) {
 	got, err := c.reviewMembers(t.Context())
 	if want := []string{
 		"list pods in namespace mcs", "create pods/exec in namespace mcs",
-		"patch endpointslices.discovery.k8s.io in namespace mcs (clusterset-member-west)",
+		"patch endpointslices.discovery.k8s.io in namespace mcs",
 	}; err != nil || !slices.Equal(got, want) || len(reviewed) != 2 {
 		t.Errorf("members have %q, %v; reviewed %v", got, err, reviewed)
 	}
