@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -30,14 +28,10 @@ var dnsChecks = []Check{
 				is.AvailableReplicas == wanted {
 				return
 			}
-			verb := "status"
-			if slices.ContainsFunc(is.Conditions, func(each appsv1.DeploymentCondition) bool {
-				return each.Type == appsv1.DeploymentProgressing && each.Status == corev1.ConditionFalse
-			}) {
-				verb = "undo"
-			}
-			found.fail(c.kubectl("-n %s rollout %s deployment %s", setup.CoreDNSNamespace, verb, setup.CoreDNSName), "The rollout of CoreDNS is not "+
-				"complete: of %d pods, %d are updated and %d are available.", is.Replicas, is.UpdatedReplicas, is.AvailableReplicas)
+			found.fail("Wait for the rollout, or revert it: `"+
+				c.kubectl("-n %s rollout undo deployment %s", setup.CoreDNSNamespace, setup.CoreDNSName)+"`.",
+				"The rollout of CoreDNS is not complete: of %d pods, %d are updated and %d are available.", is.Replicas,
+				is.UpdatedReplicas, is.AvailableReplicas)
 		},
 	},
 	{
