@@ -29,7 +29,7 @@ const (
 	maxAnswer = 256 << 20
 )
 
-// forwardTimeout bounds how long the connection to one replica takes. A test shortens it.
+// forwardTimeout bounds how long the connection to one pod takes. A test shortens it.
 var forwardTimeout = 10 * time.Second
 
 // errStandby is the answer of a replica that does not lead.
@@ -78,9 +78,7 @@ func (c *Cluster) askReplicas(ctx context.Context, question string, document any
 			if isReady(pod) != ready {
 				continue
 			}
-			limited, cancel := context.WithTimeout(ctx, forwardTimeout)
-			forwarded, stop, failed := c.Forward(limited, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
-			cancel()
+			forwarded, stop, failed := c.Forward(ctx, c.Namespace, pod.Name, PortOf(pod, "metrics", 8080))
 			if failed == nil {
 				failed = get(ctx, forwarded, question, document)
 				stop()

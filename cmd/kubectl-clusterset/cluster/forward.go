@@ -15,7 +15,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Forward forwards a local port to a port of a pod until stop, which waits for the end. address has the local port.
+// Forward forwards a local port to a port of a pod until stop, which waits for the end. address has the local port. It fails
+// if the connection takes longer than forwardTimeout.
 func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32) (address string, stop func(), err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -39,6 +40,8 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int32
 		return "", nil, err
 	}
 	go func() { ended <- forwarder.ForwardPorts() }()
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
 	var local []portforward.ForwardedPort
 	select {
 	case <-ctx.Done():

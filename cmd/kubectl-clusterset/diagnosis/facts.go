@@ -76,9 +76,6 @@ type Cluster struct {
 	Lookups []NameAnswer
 }
 
-// patience bounds the time to read a cluster.
-const patience = 30 * time.Second
-
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
@@ -86,8 +83,6 @@ const maxLookups = 10
 func Gather(ctx context.Context, clusters []*cluster.Cluster, statuses []Status, zone string) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	_ = cluster.Each(clusters, func(i int, from *cluster.Cluster) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
 		c := &Cluster{Cluster: from, State: statuses[i].Cluster, StateError: statuses[i].Err}
 		set.Clusters[i] = c
 		if c.MCSVersion, c.Unreachable = from.MCSVersion(ctx); c.Unreachable == nil {
