@@ -19,7 +19,6 @@ import (
 const (
 	own        = ". {\n kubernetes cluster.local\n}\n"
 	forwards   = own + "clusterset.local:53 {\n forward . 10.96.0.99\n}"
-	stock      = ". {\n kubernetes cluster.local clusterset.local {\n  multicluster clusterset.local\n }\n}"
 	enable     = "kubectl clusterset coredns enable --contexts east"
 	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
 	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
@@ -53,7 +52,7 @@ func TestDNS(t *testing.T) {
 		"nothing that wants an id": {corefile: plugin("")},
 		"the id":                   {corefile: plugin("cluster EAST\n"), change: prefers},
 		"the id in the chart":      {corefile: forwards, chart: serves, change: prefers},
-		"the chart is not used":    {corefile: stock, chart: plugin(""), change: prefers},
+		"the chart is not used":    {corefile: own, chart: plugin(""), change: prefers},
 		"the id of another cluster": {
 			corefile: plugin("cluster west\n"),
 			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,

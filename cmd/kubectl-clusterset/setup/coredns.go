@@ -70,8 +70,8 @@ func (o CoreDNS) Enable(ctx context.Context) error {
 	}
 	if without(before, o.Zone) == before {
 		if some, _ := o.answered(ctx, CoreDNSNamespace, deployment.Spec.Selector.MatchLabels); some {
-			return fmt.Errorf("CoreDNS already answers for %s: remove the zone from the files that the Corefile imports or, after "+
-				"coredns disable, wait a few minutes", name(o.Zone))
+			return fmt.Errorf("CoreDNS already answers for %s: remove the zone from the Corefile and the files that it imports or, "+
+				"after coredns disable, wait a few minutes", name(o.Zone))
 		}
 	}
 	if err = o.update(ctx, configMap, text); o.DryRun {

@@ -15,10 +15,8 @@ import (
 
 // Plugins with which a Corefile serves the zone of a set.
 const (
-	// ByMulticluster is the plugin of this project, and the option of the stock plugin kubernetes.
+	// ByMulticluster is the plugin of this project.
 	ByMulticluster = "multicluster"
-	// ByKubernetes is the stock plugin with its option multicluster.
-	ByKubernetes = "kubernetes"
 	// ByForward means that another server serves the zone.
 	ByForward = "forward"
 )
@@ -79,11 +77,6 @@ func (c *Corefile) By(zone string) (plugin string, cluster []string) {
 		}
 		if has(zones, zone) || has(zones, ".") {
 			return ByMulticluster, each.option("cluster")
-		}
-	}
-	for _, each := range directives(block, ByKubernetes) {
-		if has(each.option(ByMulticluster), zone) {
-			return ByKubernetes, nil
 		}
 	}
 	for _, each := range directives(block, ByForward) {
