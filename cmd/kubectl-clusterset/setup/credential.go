@@ -170,14 +170,6 @@ func own(config *rest.Config) *clientcmdapi.Cluster {
 	return at
 }
 
-// shown returns an address for messages, without a password.
-func shown(at *clientcmdapi.Cluster) string {
-	if proxy, err := url.Parse(at.ProxyURL); err == nil && at.ProxyURL != "" {
-		return at.Server + " through " + proxy.Redacted()
-	}
-	return at.Server
-}
-
 // withoutLogin returns the URL of a proxy without user name and password.
 func withoutLogin(proxy string) string {
 	if parsed, err := url.Parse(proxy); err == nil {
@@ -207,8 +199,8 @@ func (p *peering) reach() *clientcmdapi.Cluster {
 		users.ProxyURL = had.ProxyURL
 		return users
 	}
-	p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-		p.reader.ID, p.source.ID, shown(had), p.secret.Name, shown(users), p.source.Context)
+	p.Teller.Did("%s keeps reading %s at %s (Secret %s). To use another address, set --server %s=https://…", p.reader.ID, p.source.ID,
+		had.Server, p.secret.Name, p.source.Context)
 	return had
 }
 

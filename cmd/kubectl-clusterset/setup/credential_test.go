@@ -123,7 +123,7 @@ clusters: [{name: c, cluster: {certificate-authority-data: %q, server: '%s'}}]}`
 		}}
 	}
 	secret := func(of string) *corev1.Secret { return secretOf("dGhlaXJz", of) }
-	const keeps, another = "west keeps reading east at ", " through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n"
+	const keeps, another = "west keeps reading east at ", " (Secret member-east). To use another address, set --server admin@east=https://…\n"
 	const same = users + "', tls-server-name: kubernetes, proxy-url: '"
 	type address struct{ server, name, proxy, authority string }
 	for name, test := range map[string]struct {
@@ -140,12 +140,12 @@ clusters: [{name: c, cluster: {certificate-authority-data: %q, server: '%s'}}]}`
 			secret("https://10.0.0.1:6443"),
 			map[string]string{"admin@west": "https://10.0.0.2:6443"},
 			address{"https://10.0.0.1:6443", "", "", "theirs"},
-			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
+			keeps + "https://10.0.0.1:6443" + another,
 		},
 		"again, with a public certificate": {
 			secretOf("", "https://10.0.0.1:6443"), nil,
 			address{"https://10.0.0.1:6443", "", "", ""},
-			keeps + "https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443" + another,
+			keeps + "https://10.0.0.1:6443" + another,
 		},
 		"again, by another address": {
 			secret("https://10.0.0.1:6443"), map[string]string{"admin@east": "https://10.0.0.3:6443"}, address{"https://10.0.0.3:6443", "kubernetes", "", "ours"}, "",
@@ -159,7 +159,7 @@ clusters: [{name: c, cluster: {certificate-authority-data: %q, server: '%s'}}]}`
 		"again, by another proxy": {
 			secret(same + "socks5://east:secret@10.0.0.1:1080"), nil,
 			address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080", "theirs"},
-			keeps + "https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443" + another,
+			keeps + users + another,
 		},
 		"a kubeconfig that is refused": {secret("http://10.0.0.1"), nil, address{users, "kubernetes", usersProxy, "ours"}, ""},
 	} {

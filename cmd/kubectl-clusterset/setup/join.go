@@ -76,8 +76,9 @@ func Join(ctx context.Context, o Options) error {
 	}
 	var peerings []*peering
 	for _, source := range o.Clusters {
-		if o.Servers[source.Context] == "" {
-			o.hint(source)
+		if o.Servers[source.Context] == "" && loopback(source.Config.Host) {
+			o.Teller.Say("context %s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
+				"another address, set --server %[1]s=https://…", source.Context, source.Config.Host)
 		}
 		exposed := slices.ContainsFunc(o.Clusters, func(reader *cluster.Cluster) bool { return reader.Network != source.Network })
 		ranges, unconfined := confinement(ctx, source, exposed)
@@ -112,18 +113,6 @@ func Join(ctx context.Context, o Options) error {
 		return nil
 	}
 	return o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
-}
-
-// hint warns if other clusters may not be able to use the address or the proxy in the user's kubeconfig.
-func (o Options) hint(source *cluster.Cluster) {
-	if loopback(source.Config.Host) {
-		o.Teller.Say("context %s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
-			"another address, set --server %[1]s=https://…", source.Context, source.Config.Host)
-	}
-	if proxy := withoutLogin(own(source.Config).ProxyURL); proxy != "" {
-		o.Teller.Say("context %s: the other clusters use the proxy of your kubeconfig, %s, without a login. If they need none, "+
-			"set --server %[1]s=https://…", source.Context, proxy)
-	}
 }
 
 // give issues a credential and writes it to the Secret that makes the source a member of the reader. A credential that the
