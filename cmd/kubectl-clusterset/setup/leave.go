@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,16 +124,11 @@ func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error)
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	for i := range states.Items {
-		source, object, _ := strings.Cut(states.Items[i].Annotations[cluster.OriginAnnotation], " ")
-		fix := fmt.Sprintf("delete %s, or exclude it from --members-from %s", object, source)
-		switch source {
-		case "-": // a Secret
-			continue
-		case "":
-			fix = "remove its flag --member (value members of the chart)"
+		made := cmp.Or(states.Items[i].Annotations[cluster.OriginAnnotation], "a flag --member (value members of the chart)")
+		if !strings.HasPrefix(made, "- ") { // not a Secret
+			return "", fmt.Errorf("context %s: %s is a member by %s: change that first", c.Context,
+				states.Items[i].Labels[cluster.ClusterLabel], made)
 		}
-		return "", fmt.Errorf("context %s: no Secret makes %s a member: %s first", c.Context,
-			states.Items[i].Labels[cluster.ClusterLabel], fix)
 	}
 	if len(copies.Items)+len(states.Items) == 0 {
 		return "", nil
@@ -192,9 +188,6 @@ func Drain(ctx context.Context, o Options, id string, drain bool) error {
 	}
 	if o.DryRun {
 		return nil
-	}
-	if !drain && !selected {
-		o.Teller.Say("If %s drained itself, select its context, too", id)
 	}
 	return o.await(ctx, len(o.Clusters), func(ctx context.Context, i int) (string, error) {
 		is, err := o.Clusters[i].State(ctx)

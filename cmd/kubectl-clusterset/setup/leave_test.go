@@ -138,19 +138,19 @@ func TestLeave(t *testing.T) {
 // TestLeaveGoesOn after an interrupt: all Secrets are deleted, but not all imported objects. It changes nothing, and does not
 // wait, if west stays a member because of a flag or an inventory.
 func TestLeaveGoesOn(t *testing.T) {
-	const nothing = "nothing was changed: context admin@east: no Secret makes west a member: "
+	const nothing = "nothing was changed: context admin@east: west is a member by "
 	for _, test := range []struct {
 		origin, id string
 		members    []string // with Secrets
 		want       string
 	}{
 		{"- Secret clusterset-dns/west", "west", nil, "timed out after 1m0s: waiting for the controller of east to delete 0 EndpointSlices and 1 Leases"},
-		{"", "west", []string{"west"}, nothing + "remove its flag --member (value members of the chart) first"},
-		{"", "east", []string{"west"}, nothing + "remove its flag --member"},
+		{"", "west", []string{"west"}, nothing + "a flag --member (value members of the chart): change that first"},
+		{"", "east", []string{"west"}, nothing + "a flag --member"},
 		{
 			"clusterprofile:fleet ClusterProfile fleet/west", "west",
 			[]string{"north", "west"},
-			nothing + "delete ClusterProfile fleet/west, or exclude it from --members-from clusterprofile:fleet first",
+			nothing + "clusterprofile:fleet ClusterProfile fleet/west: change that first",
 		},
 	} {
 		east := joined("east", test.members...)
