@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -113,7 +112,7 @@ func newCommand(o *options) *cobra.Command {
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
 name resolves to. It uses the contexts and the permissions of your kubeconfig: select clusters
 with --contexts east,west.`,
-		Version:       versionOf(o.version),
+		Version:       cmp.Or(o.version, "unknown"),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
@@ -175,14 +174,6 @@ with --contexts east,west.`,
 		}
 	}
 	return root
-}
-
-// versionOf returns the version that was set with -ldflags, or else the version of the module, which `go install` records.
-func versionOf(set string) string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
-		set = cmp.Or(set, info.Main.Version)
-	}
-	return cmp.Or(set, "unknown")
 }
 
 // group returns a command that only has subcommands.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -172,16 +171,11 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 		return err
 	}
 	statuses := diagnosis.Statuses(ctx, clusters, "")
-	var statusText, checkText bytes.Buffer // writes to buffers never fail
-	_ = statuses.Text(&statusText, true)
-	_ = diagnosis.Gather(ctx, clusters, statuses, o.zone).Check().Text(&checkText, true)
+	var status, check bytes.Buffer // writes to buffers never fail
+	_ = diagnosis.Print(&status, "json", "Status", "clusters", statuses)
+	_ = diagnosis.Gather(ctx, clusters, statuses, o.zone).Check().Text(&check, true)
 	reports := map[string]string{
-		"version.txt": versionOf(o.version) + "\n", "status.txt": statusText.String(), "check.txt": checkText.String(),
-	}
-	for i, c := range clusters {
-		if text, err := json.MarshalIndent(statuses[i].Cluster, "", "  "); err == nil && statuses[i].Err == nil {
-			reports[diagnosis.Folder(c)+"/status.json"] = string(text)
-		}
+		"version.txt": cmp.Or(o.version, "unknown") + "\n", "status.json": status.String(), "check.txt": check.String(),
 	}
 	folder, _, _ := strings.Cut(filepath.Base(file), ".")
 	unread, err := diagnosis.WriteSysdump(ctx, out, folder, clusters, reports)

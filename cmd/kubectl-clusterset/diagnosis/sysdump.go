@@ -37,9 +37,6 @@ const (
 	tailLines, limitBytes, maxPods = 2000, 4 << 20, 20
 )
 
-// Folder returns the name of the folder of a cluster in the archive.
-func Folder(c *cluster.Cluster) string { return url.QueryEscape(c.Context) }
-
 // WriteSysdump writes what a bug report needs into an archive, a gzipped tar with one folder of the given name: the reports
 // by their names, and a folder for each cluster. It collects no Secrets, and leaves out the environment of containers and
 // the annotation of kubectl apply, which may have credentials. What cannot be read is named in a file errors.txt of the
@@ -62,7 +59,7 @@ func WriteSysdump(ctx context.Context, out io.Writer, folder string, clusters []
 			d.files["errors.txt"] = strings.Join(d.errors, "\n") + "\n"
 		}
 		for name, text := range d.files {
-			files[path.Join(Folder(d.Cluster), name)] = text
+			files[path.Join(url.QueryEscape(d.Context), name)] = text
 		}
 	}
 	zipped := gzip.NewWriter(out)
