@@ -273,9 +273,6 @@ func TestSkips(t *testing.T) {
 			func(east, _ *Cluster) { east.Corefile = parsed(t, plugin("cluster {$ID}\n")) }, "corefile-cluster",
 			"The Corefile takes the id of the cluster from its environment.",
 		},
-		"no preferences of imports": {
-			func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, plugin("")), nil }, "corefile-cluster", noAnswer,
-		},
 		"an id in the Corefile": {func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, serves), nil }, "corefile-cluster", ""},
 		"no node-local cache":   {func(_, _ *Cluster) {}, "node-local-dns", ""},
 		"perhaps a node-local cache": {

@@ -5,14 +5,11 @@ package diagnosis
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 var dnsChecks = []Check{
@@ -45,7 +42,7 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "corefile-cluster", About: "the Corefile that serves the zone has the id of the cluster",
+		Name: "corefile-cluster", About: "the Corefile that serves the zone has no id of another cluster",
 		run: func(s *Set, c *Cluster, found *problems) {
 			by, id := c.Corefile.By(s.Zone)
 			fix := fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
@@ -59,14 +56,7 @@ var dnsChecks = []Check{
 				found.skip("Its cluster id is unknown: %v.", c.Unidentified)
 			case by != setup.ByMulticluster:
 				found.skip("No Corefile that could be read serves the zone with the plugin multicluster.")
-			case len(id) == 0 && c.State == nil:
-				found.skip(noAnswer)
-			case len(id) == 0:
-				prefers := func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" }
-				if at := slices.IndexFunc(c.State.Imports, prefers); at >= 0 {
-					found.warn(fix, "The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s/%s prefers them (%s).",
-						c.ID, c.State.Imports[at].Namespace, c.State.Imports[at].Name, c.State.Imports[at].Prefers)
-				}
+			case len(id) == 0: // DNS prefers no endpoints
 			case strings.ContainsAny(id[0], "{%"):
 				found.skip("The Corefile takes the id of the cluster from its environment.")
 			case !strings.EqualFold(id[0], c.ID):

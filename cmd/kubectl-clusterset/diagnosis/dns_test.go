@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/setup"
-	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // Parts of Corefiles, and of what fixes them.
@@ -23,7 +22,6 @@ const (
 	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
 	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
 	upgrade    = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=east"
-	noID       = "warning corefile-cluster east: The Corefile has no `cluster east`, so DNS does not prefer near endpoints, although shop/db prefers them (cluster). > "
 	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
 )
 
@@ -38,27 +36,23 @@ func plugin(options string) string {
 func TestDNS(t *testing.T) {
 	const rollout = "Wait for the rollout, or revert it: `kubectl --context east -n kube-system rollout undo deployment coredns`."
 	fails := func(east, _ *Cluster) { east.Apex = cluster.Answer{Rcode: "SERVFAIL"} }
-	prefers := func(east, _ *Cluster) {
-		east.State.Imports = []state.Import{
-			{Namespace: "shop", Name: "web", Type: "ClusterSetIP", Prefers: "PreferSameZone"},
-			{Namespace: "shop", Name: "db", Type: "Headless", Prefers: "cluster"},
-		}
-	}
 	for name, test := range map[string]struct {
 		corefile, chart string
 		change          func(east, west *Cluster)
 		want            string
 	}{
-		"nothing that wants an id": {corefile: plugin("")},
-		"the id":                   {corefile: plugin("cluster EAST\n"), change: prefers},
-		"the id in the chart":      {corefile: forwards, chart: serves, change: prefers},
-		"the chart is not used":    {corefile: own, chart: plugin(""), change: prefers},
+		"no id":                 {corefile: plugin("")},
+		"the id":                {corefile: plugin("cluster EAST\n")},
+		"the id in the chart":   {corefile: forwards, chart: serves},
+		"the chart is not used": {corefile: own, chart: plugin("cluster west\n")},
 		"the id of another cluster": {
 			corefile: plugin("cluster west\n"),
 			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,
 		},
-		"no id":              {corefile: plugin(""), change: prefers, want: noID + clusterID},
-		"no id in the chart": {corefile: forwards, chart: plugin(""), change: prefers, want: noID + upgrade},
+		"the id of another cluster in the chart": {
+			corefile: forwards, chart: plugin("cluster west\n"),
+			want: "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + upgrade,
+		},
 		"no way": {
 			corefile: own, change: fails,
 			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + enable,
