@@ -141,10 +141,9 @@ with --contexts east,west.`,
 	auth := all.AuthOverrideFlags
 	clientcmd.BindOverrideFlags(&o.overrides, flags, clientcmd.ConfigOverrideFlags{
 		AuthOverrideFlags: clientcmd.AuthOverrideFlags{
-			Impersonate: auth.Impersonate, ImpersonateUID: auth.ImpersonateUID, ImpersonateGroups: auth.ImpersonateGroups,
+			Impersonate: auth.Impersonate, ImpersonateGroups: auth.ImpersonateGroups,
 		},
-		ClusterOverrideFlags: clientcmd.ClusterOverrideFlags{ProxyURL: all.ClusterOverrideFlags.ProxyURL},
-		CurrentContext:       all.CurrentContext, Timeout: all.Timeout,
+		CurrentContext: all.CurrentContext, Timeout: all.Timeout,
 	})
 	flags.StringVar(&o.systemNamespace, "system-namespace", cluster.DefaultNamespace, "`namespace` of the controller")
 	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -94,7 +94,6 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	for flags, want := range map[string]map[string]string{
 		"":                         {"Authorization": "Bearer of-the-kubeconfig", "Impersonate-User": ""},
 		"--as jane --as-group dev": {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
-		"--as jane --as-uid 7":     {"Impersonate-Uid": "7"},
 	} {
 		server := newAPI(t, nil)
 		if _, _, err := invoke(t, server.URL, append([]string{"unexport", "shop/db"}, strings.Fields(flags)...)...); err != nil {
@@ -106,12 +105,6 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 				t.Errorf("%s: %s is %q", flags, header, got)
 			}
 		}
-	}
-	proxy := httptest.NewServer(newAPI(t, nil))
-	defer proxy.Close()
-	if out, _, err := invoke(t, "http://cluster.invalid", "unexport", "shop/db", "--proxy-url", proxy.URL); err != nil ||
-		out != "east does not export shop/db\n" {
-		t.Errorf("--proxy-url: %v: %s", err, out)
 	}
 }
 
