@@ -131,19 +131,10 @@ func (o CoreDNS) restore(ctx context.Context, before, text string, why error) er
 
 // Disable removes the server block that Enable added for the zone, and nothing else. CoreDNS reloads within minutes.
 func (o CoreDNS) Disable(ctx context.Context) error {
-	edited := false
-	err := o.edit(ctx, func(now string) string {
-		text := without(now, o.Zone)
-		edited = text != now
-		return text
-	})
-	switch {
-	case err == nil && !edited:
-		o.Teller.Say("context %s: ConfigMap %s/%s has nothing that `coredns enable` added for %s", o.Cluster.Context, CoreDNSNamespace, CoreDNSName,
-			name(o.Zone))
-	case err == nil && !o.DryRun:
-		o.Teller.Did("context %s: ConfigMap %s/%s no longer forwards %s; CoreDNS reloads it within minutes", o.Cluster.Context,
-			CoreDNSNamespace, CoreDNSName, name(o.Zone))
+	err := o.edit(ctx, func(now string) string { return without(now, o.Zone) })
+	if err == nil && !o.DryRun {
+		o.Teller.Did("context %s: ConfigMap %s/%s has no block of `coredns enable` for %s (CoreDNS reloads a change within minutes)",
+			o.Cluster.Context, CoreDNSNamespace, CoreDNSName, name(o.Zone))
 	}
 	return err
 }
