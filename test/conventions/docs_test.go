@@ -151,8 +151,8 @@ func TestThreatsAreTested(t *testing.T) {
 
 // foreignFlags are flags of kubectl, helm and other programs that documents mention without the program.
 var foreignFlags = []string{
-	"as", "as-group", "as-uid", "authentication-config", "bump-revision", "context", "fqdn-template", "help", "mark-compacted",
-	"proxy-url", "request-timeout", "reset-then-reuse-values", "service-account-issuer", "set", "set-json", "version",
+	"as", "as-group", "authentication-config", "bump-revision", "context", "fqdn-template", "help", "mark-compacted",
+	"request-timeout", "reset-then-reuse-values", "service-account-issuer", "set", "set-json", "version",
 }
 
 // TestFlagsInDocumentsExist compares flags in documents with the flags that the programs define.

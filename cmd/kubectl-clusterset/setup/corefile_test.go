@@ -14,21 +14,21 @@ func TestCorefile(t *testing.T) {
 		by string
 		id []string
 	}{
-		". {\n multicluster clusterset.local\n}":                                                                       {by: ByMulticluster},
-		". {\n multicluster\n forward . 192.0.2.1\n}":                                                                  {by: ByMulticluster},
-		". {\n multicluster clusterset.local {\n prefer zone\n cluster east # here\n }\n}":                             {ByMulticluster, []string{"east"}},
-		". {\n multicluster example.org {\n cluster a\n }\n multicluster {\n cluster b c\n }\n}":                       {ByMulticluster, []string{"b", "c"}},
-		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                                          {ByMulticluster, []string{}},
-		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}":                    {by: ByMulticluster},
-		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                                        {},
-		"(a) {\n multicluster {\n cluster east\n }\n}\nexample.org,\nCLUSTERSET.local. {\n import a\n}":                {ByMulticluster, []string{"east"}},
-		". {\n multicluster example.org\n}":                                                                            {},
-		"local {\n errors\n cluster east\n}\n. {\n multicluster clusterset.local\n}":                                   {},
-		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":                     {},
-		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                                             {by: ByForward},
-		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                                    {by: ByForward},
-		". {\n import /etc/other/*.conf\n forward . /etc/resolv.conf\n}":                                               {},
-		"example.org {\n forward . 192.0.2.1\n}":                                                                       {},
+		". {\n multicluster clusterset.local\n}":                                                        {by: ByMulticluster},
+		". {\n multicluster\n forward . 192.0.2.1\n}":                                                   {by: ByMulticluster},
+		". {\n multicluster clusterset.local {\n prefer zone\n cluster east # here\n }\n}":              {ByMulticluster, []string{"east"}},
+		". {\n multicluster example.org {\n cluster a\n }\n multicluster {\n cluster b c\n }\n}":        {ByMulticluster, []string{"b", "c"}},
+		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                           {ByMulticluster, []string{}},
+		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}":     {by: ByMulticluster},
+		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                         {},
+		"(a) {\n multicluster {\n cluster east\n }\n}\nexample.org,\nCLUSTERSET.local. {\n import a\n}": {ByMulticluster, []string{"east"}},
+		". {\n multicluster example.org\n}":                                                             {},
+		"local {\n errors\n cluster east\n}\n. {\n multicluster clusterset.local\n}":                    {},
+		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":      {},
+		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                              {by: ByForward},
+		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                     {by: ByForward},
+		". {\n import /etc/other/*.conf\n forward . /etc/resolv.conf\n}":                                {},
+		"example.org {\n forward . 192.0.2.1\n}":                                                        {},
 	} {
 		corefile := parse(t, text)
 		if by, id := corefile.By(zone); by != want.by || !reflect.DeepEqual(id, want.id) {
