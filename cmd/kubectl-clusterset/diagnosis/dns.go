@@ -45,13 +45,9 @@ var dnsChecks = []Check{
 		Name: "corefile-cluster", About: "the Corefile that serves the zone has no id of another cluster",
 		run: func(s *Set, c *Cluster, found *problems) {
 			by, id := c.Corefile.By(s.Zone)
-			fix := fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
-				c.edit(setup.CoreDNSName))
-			if by == setup.ByForward {
-				by, id = c.ChartCorefile.By(s.Zone)
-				fix = c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
-			}
 			switch {
+			case by == setup.ByForward:
+				found.skip("The Corefile forwards the zone.")
 			case c.ID == "":
 				found.skip("Its cluster id is unknown: %v.", c.Unidentified)
 			case by != setup.ByMulticluster:
@@ -60,8 +56,8 @@ var dnsChecks = []Check{
 			case strings.ContainsAny(id[0], "{%"):
 				found.skip("The Corefile takes the id of the cluster from its environment.")
 			case !strings.EqualFold(id[0], c.ID):
-				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
-					c.ID)
+				found.fail(fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID, c.edit(setup.CoreDNSName)),
+					"The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0], c.ID)
 			}
 		},
 	},

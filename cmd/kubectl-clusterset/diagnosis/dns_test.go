@@ -21,7 +21,6 @@ const (
 	enable     = "kubectl clusterset coredns enable --contexts east"
 	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
 	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
-	upgrade    = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=east"
 	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
 )
 
@@ -37,21 +36,16 @@ func TestDNS(t *testing.T) {
 	const rollout = "Wait for the rollout, or revert it: `kubectl --context east -n kube-system rollout undo deployment coredns`."
 	fails := func(east, _ *Cluster) { east.Apex = cluster.Answer{Rcode: "SERVFAIL"} }
 	for name, test := range map[string]struct {
-		corefile, chart string
-		change          func(east, west *Cluster)
-		want            string
+		corefile string
+		change   func(east, west *Cluster)
+		want     string
 	}{
-		"no id":                 {corefile: plugin("")},
-		"the id":                {corefile: plugin("cluster EAST\n")},
-		"the id in the chart":   {corefile: forwards, chart: serves},
-		"the chart is not used": {corefile: own, chart: plugin("cluster west\n")},
+		"no id":     {corefile: plugin("")},
+		"the id":    {corefile: plugin("cluster EAST\n")},
+		"a forward": {corefile: forwards},
 		"the id of another cluster": {
 			corefile: plugin("cluster west\n"),
 			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,
-		},
-		"the id of another cluster in the chart": {
-			corefile: forwards, chart: plugin("cluster west\n"),
-			want: "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + upgrade,
 		},
 		"no way": {
 			corefile: own, change: fails,
@@ -101,7 +95,7 @@ func TestDNS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := newSet(func(east, west *Cluster) {
-				east.CoreDNS, east.Corefile, east.ChartCorefile = deployed(), parsed(t, test.corefile), parsed(t, test.chart)
+				east.CoreDNS, east.Corefile = deployed(), parsed(t, test.corefile)
 				west.CoreDNS, west.Corefile = deployed(), parsed(t, plugin("cluster west\n"))
 				if test.change != nil {
 					test.change(east, west)

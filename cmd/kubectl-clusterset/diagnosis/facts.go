@@ -61,9 +61,9 @@ type Cluster struct {
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
 	PodCIDRsError                 error
 	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil with a CoreDNSError. Corefile is its Corefile, nil with a
-	// CorefileError, and ChartCorefile the Corefile of the chart's CoreDNS, nil if it cannot be read or is invalid.
+	// CorefileError.
 	CoreDNS                     *appsv1.Deployment
-	Corefile, ChartCorefile     *setup.Corefile
+	Corefile                    *setup.Corefile
 	CoreDNSError, CorefileError error
 	// NodeCaches are the ConfigMaps of NodeLocal DNSCache that do not pass the zone on. Pods query it instead of the cluster's
 	// DNS. NodeCachesError is why there may be more.
@@ -125,7 +125,6 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 		c.CoreDNS = found
 		c.Corefile, c.CorefileError = setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, setup.CoreDNSName)
 	}
-	c.ChartCorefile = setup.ReadChartCorefile(ctx, c.Cluster)
 	for _, name := range nodeCaches {
 		switch corefile, err := setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, name); {
 		case err == nil && !corefile.Passes(zone):

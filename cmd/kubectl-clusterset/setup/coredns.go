@@ -139,14 +139,21 @@ func (o CoreDNS) Disable(ctx context.Context) error {
 	return err
 }
 
-// chart returns the Service of the chart's CoreDNS.
+var errNoChart = errors.New("no CoreDNS of clusterset-dns to forward to: install the chart with --set coredns.enabled=true")
+
+// chart returns the Service of the chart's CoreDNS. The ClusterRoleBinding of the chart, which only administrators can write,
+// names its namespace.
 func (o CoreDNS) chart(ctx context.Context) (service *corev1.Service, err error) {
-	namespace, err := chartNamespace(ctx, o.Cluster)
+	binding, err := o.Cluster.Kube.RbacV1().ClusterRoleBindings().Get(ctx, chartName, metav1.GetOptions{})
 	if err == nil {
-		service, err = o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, chartName, metav1.GetOptions{})
+		at := slices.IndexFunc(binding.Subjects, func(subject rbacv1.Subject) bool { return subject.Name == chartName })
+		if at < 0 {
+			return nil, errNoChart
+		}
+		service, err = o.Cluster.Kube.CoreV1().Services(binding.Subjects[at].Namespace).Get(ctx, chartName, metav1.GetOptions{})
 	}
 	if apierrors.IsNotFound(err) {
-		err = errors.New("no CoreDNS of clusterset-dns to forward to: install the chart with --set coredns.enabled=true")
+		err = errNoChart
 	}
 	return service, err
 }
@@ -158,28 +165,6 @@ func ReadCorefile(ctx context.Context, c *cluster.Cluster, namespace, configMapN
 		return nil, err
 	}
 	return ParseCorefile(configMap.Data[CorefileKey])
-}
-
-// ReadChartCorefile returns the Corefile of the chart's CoreDNS, nil if it cannot be read, or does not parse.
-func ReadChartCorefile(ctx context.Context, c *cluster.Cluster) (corefile *Corefile) {
-	if namespace, err := chartNamespace(ctx, c); err == nil {
-		corefile, _ = ReadCorefile(ctx, c, namespace, chartName)
-	}
-	return corefile
-}
-
-// chartNamespace returns the namespace of the CoreDNS of the chart. Its ClusterRoleBinding, which only administrators can
-// write, names it.
-func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
-	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, chartName, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	at := slices.IndexFunc(binding.Subjects, func(subject rbacv1.Subject) bool { return subject.Name == chartName })
-	if at < 0 {
-		return "", apierrors.NewNotFound(corev1.Resource("serviceaccounts"), chartName)
-	}
-	return binding.Subjects[at].Namespace, nil
 }
 
 // look reads the objects of CoreDNS. It is an error if something else owns them.
