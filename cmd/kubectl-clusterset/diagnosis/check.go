@@ -23,7 +23,7 @@ const (
 // A Finding is what one check found in one cluster.
 type Finding struct {
 	Check string `json:"check"`
-	// About is the condition that it verifies, empty for a finding of the controller.
+	// About is the condition that it verifies, empty if there is a problem.
 	About   string `json:"about,omitempty"`
 	Context string `json:"context"`
 	Result  string `json:"result"`
@@ -97,11 +97,9 @@ func (s *Set) Check() Findings {
 				findings = append(findings, finding)
 			}
 			for _, each := range found.Findings {
-				finding = Finding{Check: each.Name, Context: c.Context, Result: each.Severity, What: each.What, Fix: each.Fix}
-				if each.Name == check.Name {
-					finding.About = check.About
-				}
-				findings = append(findings, finding)
+				findings = append(findings, Finding{
+					Check: each.Name, Context: c.Context, Result: each.Severity, What: each.What, Fix: each.Fix,
+				})
 			}
 		}
 	}
@@ -124,7 +122,7 @@ func (f Findings) Text(out io.Writer, wide bool) error {
 	if wide {
 		var rows [][]any
 		for _, finding := range f {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About)})
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About, finding.What)})
 		}
 		if err := Table(out, wide, "", "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
 			return err
