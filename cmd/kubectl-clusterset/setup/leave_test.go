@@ -166,26 +166,6 @@ func TestLeaveGoesOn(t *testing.T) {
 	}
 }
 
-// TestDrainOfAnInventory: no Secret makes west a member of east, so the user annotates what does, whose name Drain has from the
-// controller.
-func TestDrainOfAnInventory(t *testing.T) {
-	for drain, what := range map[bool]string{true: "drained", false: "not drained"} {
-		east := joined("east")
-		must(t, east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "clusterprofile:fleet ClusterProfile fleet/west")))
-		answer(t, func(string) state.Cluster {
-			return state.Cluster{Members: []state.Member{{Cluster: "west", Drained: !drain, Credential: "ClusterProfile fleet/west"}}}
-		})
-		want := ": waiting for the controller of east to see that west is " + what + ", by its heartbeat or the annotation " +
-			"clusterset-dns.github.io/drain of ClusterProfile fleet/west: see"
-		synctest.Test(t, func(t *testing.T) {
-			err := Drain(t.Context(), quiet(time.Minute, east), "west", drain)
-			if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %s", err, want)
-			}
-		})
-	}
-}
-
 // TestClusterThatNobodyKnows is an error that names the cluster, even if the name is no valid id.
 func TestClusterThatNobodyKnows(t *testing.T) {
 	o := quiet(time.Minute, joined("east", "west"))
@@ -231,23 +211,31 @@ func TestDrain(t *testing.T) {
 }
 
 // TestDrainThatNobodySees fails after the timeout, and names the controllers that have not seen it. One is in a cluster that
-// has no Secret to annotate.
+// has no Secret to annotate. The user annotates what else makes west a member, whose name Drain has from the controller.
 func TestDrainThatNobodySees(t *testing.T) {
 	answer(t, func(id string) state.Cluster {
 		if id == "west" {
 			return state.Cluster{Cluster: id}
 		}
-		return state.Cluster{Cluster: id, Members: []state.Member{{Cluster: "west", Drained: id == "east"}}}
+		west := state.Member{Cluster: "west", Drained: id == "east", Credential: "ClusterProfile fleet/west"}
+		return state.Cluster{Cluster: id, Members: []state.Member{west}}
 	})
-	silent := joined("west")
+	silent, east := joined("west"), joined("east")
 	silent.Controller = ""
-	for want, clusters := range map[string][]*cluster.Cluster{
-		"waiting for the controller of west to see that west is drained":  {joined("west")},
-		"context admin@west: no pod of clusterset-controller runs":        {silent},
-		"waiting for the controller of north to see that west is drained": {joined("east", "west"), joined("north")},
+	must(t, east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "clusterprofile:fleet ClusterProfile fleet/west")))
+	const by = ", by its heartbeat or the annotation clusterset-dns.github.io/drain of ClusterProfile fleet/west: see"
+	for want, test := range map[string]struct {
+		drain    bool
+		clusters []*cluster.Cluster
+	}{
+		"waiting for the controller of west to see that west is drained":            {true, []*cluster.Cluster{joined("west")}},
+		"context admin@west: no pod of clusterset-controller runs":                  {true, []*cluster.Cluster{silent}},
+		": waiting for the controller of north to see that west is drained" + by:    {true, []*cluster.Cluster{joined("east", "west"), joined("north")}},
+		": waiting for the controller of east to see that west is not drained" + by: {false, []*cluster.Cluster{east}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			if err := Drain(t.Context(), quiet(time.Minute, clusters...), "west", true); !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
+			err := Drain(t.Context(), quiet(time.Minute, test.clusters...), "west", test.drain)
+			if !errors.Is(err, cluster.ErrTimeout) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
 			}
 		})
