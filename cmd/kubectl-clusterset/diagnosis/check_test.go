@@ -216,12 +216,6 @@ func TestSkips(t *testing.T) {
 			}, "member-ranges",
 			"The ranges of west are unknown: compare them with its annotation cidrs, which has 10.65.0.0/16.",
 		},
-		"no ranges for the nodes of the other": {
-			func(east, west *Cluster) {
-				east.PodCIDRs, east.PodCIDRsError, west.Network = nil, forbidden, "b"
-			}, "node-ranges",
-			"Its pod ranges are unknown (forbidden): compare the ranges of the CNI with the nodes of the other clusters.",
-		},
 		"one network": {func(_, _ *Cluster) {}, "node-ranges", ""},
 		"perhaps no other network": {
 			func(east, _ *Cluster) { east.ID = "" }, "node-ranges",
@@ -245,12 +239,6 @@ func TestSkips(t *testing.T) {
 		},
 		"an id in the Corefile": {func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, serves), nil }, "corefile-cluster", ""},
 		"no node-local cache":   {func(_, _ *Cluster) {}, "node-local-dns", ""},
-		"no answer": {
-			func(east, _ *Cluster) {
-				east.CoreDNS, east.Corefile = deployed(), parsed(t, own+"import custom/*.server\n") // which may have the zone
-				east.Apex, east.DNSError = cluster.Answer{}, forbidden
-			}, "dns-zone", unasked,
-		},
 		"no import": {
 			func(_, _ *Cluster) {}, "dns-names", "No import with an IP is known, or the cluster's DNS does not serve the zone.",
 		},
