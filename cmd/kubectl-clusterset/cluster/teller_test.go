@@ -29,13 +29,15 @@ func TestWait(t *testing.T) {
 			return "the sky: " + ctx.Err().Error(), nil
 		}
 		err := Teller{Out: &out, Timeout: 19 * time.Second}.Wait(t.Context(), look)
-		if !errors.Is(err, ErrTimeout) || !strings.HasSuffix(err.Error(), ": two: see `kubectl clusterset check`") || asked < 14 || asked > 20 {
+		if !errors.Is(err, ErrTimeout) || !strings.HasSuffix(err.Error(), ": two: see `kubectl clusterset check`") ||
+			asked < 14 || asked > 20 {
 			t.Errorf("asked %d times: %v", asked, err)
 		}
 		if told := out.String(); strings.Count(told, "one") != 1 || strings.Count(told, "two") != 1 {
 			t.Errorf("told\n%s", told)
 		}
-		if err := (Teller{Timeout: time.Minute}).Wait(t.Context(), func(context.Context) (string, error) { return "", nil }); err != nil {
+		done := func(context.Context) (string, error) { return "", nil }
+		if err := (Teller{Timeout: time.Minute}).Wait(t.Context(), done); err != nil {
 			t.Error(err)
 		}
 	})

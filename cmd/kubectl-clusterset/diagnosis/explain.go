@@ -122,7 +122,8 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 	}
 	part := headless && len(out.Records) > 0 &&
 		!slices.ContainsFunc(out.Records, func(got string) bool { return !slices.Contains(out.Expected, got) })
-	out.Wrong = !part && !slices.Equal(out.Records, out.Expected) || answer.Rcode != "NOERROR" && (answer.Rcode != "NXDOMAIN" || imported != nil && !headless)
+	out.Wrong = !part && !slices.Equal(out.Records, out.Expected) ||
+		answer.Rcode != "NOERROR" && (answer.Rcode != "NXDOMAIN" || imported != nil && !headless)
 	return out
 }
 

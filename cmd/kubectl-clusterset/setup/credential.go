@@ -199,8 +199,8 @@ func (p *peering) reach() *clientcmdapi.Cluster {
 		users.ProxyURL = had.ProxyURL
 		return users
 	}
-	p.Teller.Did("%s keeps reading %s at %s (Secret %s). To use another address, set --server %s=https://…", p.reader.ID, p.source.ID,
-		had.Server, p.secret.Name, p.source.Context)
+	p.Teller.Did("%s keeps reading %s at %s (Secret %s). To use another address, set --server %s=https://…", p.reader.ID,
+		p.source.ID, had.Server, p.secret.Name, p.source.Context)
 	return had
 }
 
