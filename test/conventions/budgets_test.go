@@ -36,7 +36,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_164},
 		{"lines of controller/", lines["controller"], 15_734},
 		{"lines of cmd/", lines["cmd"], 5_038},
-		{"lines of " + units, lines[units], 48_285},
+		{"lines of " + units, lines[units], 47_199},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_494},
 	} {

@@ -16,8 +16,8 @@ import (
 // TestContract runs the contract test of a real kube-apiserver against the model.
 func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apiserver.New(apiserver.Options{Name: "east", Administrator: "admin"})
-		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1, BearerToken: "admin"}
+		server := apiserver.New(apiserver.Options{Name: "east"})
+		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1}
 		cluster, err := clusterset.New("east", t.TempDir(), config)
 		if err == nil {
 			err = cluster.Apply(t.Context(), []byte(clusterset.CRDs))

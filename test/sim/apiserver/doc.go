@@ -7,7 +7,8 @@
 // a revision with pages, watches by revision with bookmarks, streamed lists and 410 after compaction, label and field
 // selectors, the status subresource, finalizers, owner references and garbage collection, the life of namespaces,
 // Services with allocated cluster IPs, custom resources in the versions that their CustomResourceDefinition serves, dry
-// runs, preconditions, refusals, JSON and protobuf, and for the demo tokens of service accounts, discovery and all patches.
+// runs, preconditions, refusals, JSON and protobuf. For the demo it has tokens of service accounts, discovery and all
+// patches, which TestDemo tests.
 //
 // It does not model rights (RBAC), tables, metadata-only objects, OpenAPI, defaulting or validation of custom
 // resources, field ownership in server-side apply, aggregation, or built-in resources that are not among its kinds. The

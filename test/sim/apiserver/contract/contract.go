@@ -34,14 +34,12 @@ type Operation struct {
 	Want string
 }
 
-// A Client connects to the API server under test. Each operation has its own namespace.
+// A Client has all rights in the API server under test. Each operation has its own namespace.
 type Client struct {
 	kubernetes.Interface
 	Dynamic   dynamic.Interface
 	Namespace string
 	Maps      corev1client.ConfigMapInterface // in the namespace
-	// Config is the configuration of these clients, which have all rights.
-	Config *rest.Config
 }
 
 var (
@@ -55,7 +53,7 @@ var (
 func Test(t *testing.T, config *rest.Config) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	for i, each := range slices.Concat(objects, custom, lists, watches, deletions, demo) {
+	for i, each := range slices.Concat(objects, custom, lists, watches, deletions) {
 		got, err := try(func() string {
 			return each.Run(t.Context(), newClient(t.Context(), config, fmt.Sprintf("contract-%d", i)))
 		})
@@ -73,7 +71,7 @@ func newClient(ctx context.Context, config *rest.Config, namespace string) *Clie
 	typed := need(kubernetes.NewForConfig(config))
 	need(typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		metav1.CreateOptions{}))
-	return &Client{typed, need(dynamic.NewForConfig(config)), namespace, typed.CoreV1().ConfigMaps(namespace), config}
+	return &Client{typed, need(dynamic.NewForConfig(config)), namespace, typed.CoreV1().ConfigMaps(namespace)}
 }
 
 // must ends an operation if there is an error.
