@@ -174,7 +174,7 @@ func (l *lookout) expect(t *testing.T, cluster, want, told string) {
 }
 
 // TestTrackerLostExports: a list without most of the known exports is not accepted until it is confirmed or complete again.
-// TestWithdrawn has a list that stays incomplete. Heartbeats on an older connection do not confirm the list of another cluster
+// TestJudge of controller/liveness has a list that stays incomplete. Heartbeats on an older connection do not confirm the list of another cluster
 // at the same address.
 func TestTrackerLostExports(t *testing.T) {
 	l := newLookout(t, nil, "west")

@@ -101,6 +101,7 @@ func TestChanges(t *testing.T) {
 		}, ""},
 		"it is deleted": {deleted("some", "192.0.2.1", "2001:db8::1"), "demo/taken"},
 		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},
+		"a derived name that two services have is free": {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/plain"},
 		"a slice of it, whose labels are those of the Service": {func() {
 			r.onSlice(apply.Change{Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
 				export.LabelKubernetesService: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),

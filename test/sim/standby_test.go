@@ -183,6 +183,9 @@ func TestStandbyThatCannotRead(t *testing.T) {
 	}
 }
 
+// lists returns the number of lists of EndpointSlices that a cluster requested from another.
+func lists(from, to *sim.Cluster) int { return requestsOf(from, to.Name)["list endpointslices"] }
+
 // TestExportsBeforeMembers: a leader reads the members after it has compared its exports, or when this takes longer
 // than heartbeats may be late.
 func TestExportsBeforeMembers(t *testing.T) {
@@ -250,6 +253,31 @@ func TestKilledAtEachWrite(t *testing.T) {
 			east.Withdraw("web")
 			ends(map[string]string{"web": "west/10.61.0.1 -> VIP", "db": "none -> NXDOMAIN"})
 			t.Logf("killed at write %d: %t", number, killed)
+		}
+	})
+}
+
+// TestFormerLeader: a leader that is stopped for longer than its lease writes nothing when it resumes.
+func TestFormerLeader(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		east.Stop()
+		first := east.StartReplica(replica("first"))
+		sim.Wait(10 * time.Second)
+		east.StartReplica(replica("second"))
+		west.Export("web:10.61.0.1")
+		sim.Wait(10 * time.Second)
+		first.Freeze()
+		sim.Wait(20 * time.Second)
+		west.SetEndpoints("web", "10.61.0.2")
+		here := map[string]string{"web": "west/10.61.0.2 -> VIP"}
+		expect(t, east, here)
+		before := len(first.Writes())
+		first.Thaw()
+		sim.Wait(20 * time.Second)
+		expect(t, east, here)
+		if writes := first.Writes()[before:]; len(writes) > 0 {
+			t.Errorf("the former leader wrote %v", writes)
 		}
 	})
 }
