@@ -14,7 +14,6 @@ var All = []Scenario{
 	{"a controller stops", three, stopped.Run},
 
 	{"a member says what is not true", three, steady(lies)},
-	{"events of a member are broken", three, steady(brokenEvents)},
 	{"addresses of a member are confined", three, fault(confined)},
 	{"a member has addresses of its reader", two, of(ownAddresses)},
 	{"most exports are lost", three, fault(exportsLost)},

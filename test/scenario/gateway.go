@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -104,30 +103,11 @@ func protobufOf(text []byte) []byte {
 	if err != nil {
 		return text
 	}
-	fill(object)
 	encoded, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), object)
 	if err != nil {
 		return text
 	}
 	return encoded
-}
-
-// filler is the key of an annotation that makes an object very large: decoding it as JSON takes seconds.
-const filler = "example.org/filler"
-
-// fill makes an object, or the objects of a list, larger than any object that a controller reads.
-func fill(object runtime.Object) {
-	each := func(object runtime.Object) error {
-		if object, err := meta.Accessor(object); err == nil && object.GetAnnotations()[filler] != "" {
-			object.GetAnnotations()[filler] = strings.Repeat("x", 5<<20)
-		}
-		return nil
-	}
-	if meta.IsListType(object) {
-		meta.EachListItem(object, each) //nolint:errcheck // each has no error
-		return
-	}
-	each(object) //nolint:errcheck // as above
 }
 
 // frameOf encodes a watch event with its length in front. Other text gets a length, too.

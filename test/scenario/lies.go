@@ -23,8 +23,6 @@ type lie struct {
 	reason export.Reason
 	// solo and lone are east's views of these services.
 	solo, lone string
-	// unread reports whether nothing of the member can be read any more.
-	unread bool
 }
 
 // The views of a service in a lie: unchanged, or as the other clusters see it.
@@ -79,13 +77,6 @@ var untrue = []lie{
 		}),
 		solo: soloKept, lone: loneLetIn, // in east, it is a slice of another service
 	},
-	{
-		// The watch and each list break off at this slice: later changes have to wait, and this is reported.
-		name: "a slice without measure", says: ofSolo(func(event string) string {
-			return strings.Replace(event, `"annotations":{`, `"annotations":{"`+filler+`":"much",`, 1)
-		}),
-		solo: soloKept, lone: loneKept, unread: true,
-	},
 }
 
 // lies: invalid data of a member affects only its own exports, and is reported. The member's API server and controller
@@ -103,17 +94,9 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	before := g.changed.Load()
 	g.says.Store(&l.says)
 	west.SetEndpoints("solo", "10.65.0.9")
-	if l.unread {
-		// so that the next change comes after the failure
-		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west")
-	}
 	west.SetEndpoints("lone", "10.65.0.4", magic)
 	s.Except(east, healthy.With("solo", l.solo, "lone", l.lone), healthy.With("solo", soloLetIn, "lone", loneLetIn))
 	east.problems("west", l.reason, 1)
-	if l.unread {
-		east.ExpectEvent(s.secretOf(Pair{east, west}), memberstate.EventMemberUnreachable,
-			"one EndpointSlice is larger")
-	}
 	if g.changed.Load() == before {
 		s.Error("nothing was said that is not true")
 	}
@@ -140,50 +123,6 @@ func (c *Cluster) problems(of string, reason export.Reason, want float64) {
 		got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason", string(reason))
 		return fmt.Sprint(got), nil
 	})
-}
-
-// brokenEvents: a watch that fails repeatedly affects neither the endpoints already known nor the other members.
-func brokenEvents(s *Set, east, west, north *Cluster) {
-	g := s.gateway(Pair{east, west})
-	failure := func(reason string, code int) func(string) string {
-		return func(string) string {
-			return fmt.Sprintf(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}}`+"\n", reason, code)
-		}
-	}
-	for i, says := range []func(string) string{
-		func(event string) string { return "{" + event[:len(event)/2] + "\n" },
-		instead(`"type":"MODIFIED"`, `"type":"EXPLODED"`),
-		failure("InternalError", 500),
-		failure("Expired", 410),
-		instead(`"kind":"EndpointSlice"`, `"kind":"Secret"`),
-		instead(`"resourceVersion":"`, `"resourceVersion":"x`),
-	} {
-		broken := ofSolo(func(line string) string {
-			if !strings.HasPrefix(line, `{"type":"MODIFIED"`) {
-				return line
-			}
-			return says(line)
-		})
-		before := g.changed.Load()
-		g.says.Store(&broken)
-		north.SetEndpoints("db", "10.66.0.9")
-		others := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9")
-		// A change before the watch is established again arrives by a list, not as an event.
-		for n := 1; g.changed.Load() == before && n < 250; n++ {
-			address := fmt.Sprintf("10.65.2%d.%d", i, n)
-			west.SetEndpoints("solo", address)
-			s.Expect(others.With("solo", "west/"+address+" -> VIP"), west, north)
-		}
-		if g.changed.Load() == before {
-			s.Error("no event is broken")
-		}
-		delete(others, "solo") // its old or new state
-		s.Expect(others, east)
-		g.says.Store(nil)
-		west.SetEndpoints("solo", "10.65.0.2")
-		north.SetEndpoints("db", "10.66.0.3")
-		s.Expect(healthy)
-	}
 }
 
 // ownAddresses: addresses of nodes and of the API server of the local cluster are left out of imports, and the other

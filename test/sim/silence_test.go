@@ -84,7 +84,6 @@ func silences() []fault {
 		onWay("nothing comes from it", cut(network.FromServer, false)),
 		onWay("nothing gets to it", cut(network.ToServer, true)),
 		onWay("connections are refused", (*network.Network).Refuse),
-		onWay("nearly all is lost", func(n *network.Network, reader, west string) { n.Lose(reader, west, 0.99) }),
 	}
 	for _, answer := range apiserver.Answers {
 		// Its own controller and DNS get the answer, too. That there is none is noticed only by connections over the network.
@@ -114,9 +113,8 @@ func TestNoSilence(t *testing.T) {
 		onWay("its connections are half open", func(n *network.Network, reader, west string) { n.Forget(reader, west, network.Both) }),
 		onWay("its connections are half open in one direction",
 			func(n *network.Network, reader, west string) { n.Forget(reader, west, network.FromServer) }),
-		onWay("a fifth of all is lost", func(n *network.Network, reader, west string) { n.Lose(reader, west, 0.2) }),
 		onWay("all is late",
-			func(n *network.Network, reader, west string) { n.Delay(reader, west, time.Second, time.Second) }),
+			func(n *network.Network, reader, west string) { n.Delay(reader, west, 1500*time.Millisecond) }),
 		inWest("it answers slowly",
 			func(west *sim.Cluster) { west.API.SetFault("east", apiserver.Slow(3*time.Second)) }, nothing),
 		inWest("its API server restarts", func(west *sim.Cluster) {

@@ -40,7 +40,8 @@ func TestStarts(t *testing.T) {
 		{"properties are forbidden", listing(forbidden, "clusterproperties"), false},
 		{"lists of properties fail", away("clusterproperties"), false},
 	}
-	for _, answer := range apiserver.Answers[:5] {
+	const refusals = 5
+	for _, answer := range apiserver.Answers[:refusals] {
 		rows = append(rows, row{answer.Name, answer.Fault, true})
 	}
 	for _, row := range rows {

@@ -3,7 +3,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing/iotest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,7 +124,8 @@ func (s *Server) faulty(req *http.Request) (*http.Response, error) {
 	return s.answer(req)
 }
 
-// Answers are faults in which the server, or something in front of it, responds with useless answers.
+// Answers are faults in which the server refuses all requests, or answers none. TestBounded of controller/member has answers
+// that are malformed.
 var Answers = []struct {
 	Name  string
 	Fault Fault
@@ -136,20 +135,6 @@ var Answers = []struct {
 	{"too many requests (429)", Refusal(apierrors.NewTooManyRequests("try again", 1))},
 	{"unauthorized (401)", Refusal(apierrors.NewUnauthorized("the token has expired"))},
 	{"forbidden (403)", Refusal(apierrors.NewForbidden(schema.GroupResource{}, "", nil))},
-	{
-		"not found (404)",
-		Refusal(
-			apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "",
-				"404 page not found", 0, true)),
-	},
-	{"a server of another kind (502)", page(http.StatusBadGateway)},
-	{"a redirect", Redirect},
-	{"a page", page(http.StatusOK)},
-	{"nothing", func(req *http.Request, _ Serve) (*http.Response, error) {
-		return respond(req, http.StatusOK, jsonType, nil), nil
-	}},
-	{"half a list", Half(io.EOF)},
-	{"a list that breaks off", Half(io.ErrUnexpectedEOF)},
 	{"no answer", Hang},
 	{"a closed connection", func(*http.Request, Serve) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
 }
@@ -161,44 +146,10 @@ func Refusal(failure *apierrors.StatusError) Fault {
 	}
 }
 
-// page answers with HTML.
-func page(code int) Fault {
-	return func(req *http.Request, _ Serve) (*http.Response, error) {
-		return respond(req, code, "text/html", []byte("<html><body>Sign in to the network</body></html>")), nil
-	}
-}
-
-// Redirect sends clients to a host that does not exist.
-func Redirect(req *http.Request, _ Serve) (*http.Response, error) {
-	response := respond(req, http.StatusFound, "text/html", nil)
-	response.Header.Set("Location", "https://elsewhere"+req.URL.Path)
-	return response, nil
-}
-
 // Hang does not answer until the client gives up.
 func Hang(req *http.Request, _ Serve) (*http.Response, error) {
 	<-req.Context().Done()
 	return nil, req.Context().Err()
-}
-
-// Half ends each response in its middle with this error of the connection; io.EOF means none.
-func Half(end error) Fault {
-	return func(req *http.Request, serve Serve) (*http.Response, error) {
-		body := []byte(`{"type":"ADDED","object":{"apiVersion":`)
-		response := respond(req, http.StatusOK, jsonType, nil)
-		if req.URL.Query().Get("watch") == "" {
-			var err error
-			if response, err = serve(req); err != nil {
-				return nil, err
-			}
-			if body, err = readAll(response.Body); err != nil {
-				return nil, err
-			}
-		}
-		half := bytes.NewReader(body[:len(body)/2])
-		response.Body, response.ContentLength = io.NopCloser(io.MultiReader(half, iotest.ErrReader(end))), -1
-		return response, nil
-	}
 }
 
 // WithoutSlices answers that there are no EndpointSlices, which a reader could believe.

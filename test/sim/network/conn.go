@@ -43,10 +43,9 @@ func (p *pipe) write(data []byte) (int, error) {
 	case p.lost:
 		return len(data), nil
 	}
-	delay := p.delayOf()
-	p.segments = append(p.segments, segment{append([]byte(nil), data...), time.Now().Add(delay)})
-	if delay > 0 {
-		time.AfterFunc(delay, p.wake)
+	p.segments = append(p.segments, segment{append([]byte(nil), data...), time.Now().Add(p.delay)})
+	if p.delay > 0 {
+		time.AfterFunc(p.delay, p.wake)
 	} else {
 		p.changed.Broadcast()
 	}

@@ -10,7 +10,6 @@ package network
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -34,14 +33,12 @@ type Network struct {
 	listeners map[string]*listener
 	ways      map[[2]string]*way
 	frozen    map[string]bool
-	random    *rand.Rand
 }
 
 // New returns a network.
 func New() *Network {
 	return &Network{
 		listeners: map[string]*listener{}, ways: map[[2]string]*way{}, frozen: map[string]bool{},
-		random: rand.New(rand.NewPCG(1, 0)),
 	}
 }
 
@@ -51,31 +48,9 @@ type way struct {
 	cut     Direction
 	frozen  bool // whether the listening host is frozen
 	refused bool
-	loss    float64
 	delay   time.Duration
-	jitter  time.Duration
-	random  *rand.Rand
 	open    map[*conn]bool // client ends
 }
-
-// delayOf returns the delay of the next segment. Each time the segment is lost, it is retransmitted after twice the time.
-func (w *way) delayOf() time.Duration {
-	delay := w.delay
-	if w.jitter > 0 {
-		delay += time.Duration(w.random.Int64N(int64(w.jitter)))
-	}
-	for again := firstTimeout; w.loss > 0 && again <= lastTimeout && w.random.Float64() < w.loss; again *= 2 {
-		delay += again
-	}
-	return delay
-}
-
-// Retransmission timeouts of TCP: the first (RFC 6298 after a round trip was measured; Linux, TCP_RTO_MIN) and the
-// longest.
-const (
-	firstTimeout = 200 * time.Millisecond
-	lastTimeout  = 2 * time.Minute
-)
 
 // holds reports whether data that an end wrote must wait.
 func (w *way) holds(end int) bool { return w.frozen || w.cut&(Direction(1)<<end) != 0 }
@@ -85,9 +60,7 @@ func (n *Network) way(from, to string) *way {
 	defer n.mu.Unlock()
 	key := [2]string{from, to}
 	if n.ways[key] == nil {
-		n.ways[key] = &way{
-			frozen: n.frozen[to], open: map[*conn]bool{}, random: rand.New(rand.NewPCG(n.random.Uint64(), 0)),
-		}
+		n.ways[key] = &way{frozen: n.frozen[to], open: map[*conn]bool{}}
 	}
 	return n.ways[key]
 }
@@ -170,9 +143,9 @@ func (n *Network) Cut(from, to string, direction Direction) {
 	n.change(from, to, func(w *way) { w.cut |= direction })
 }
 
-// Restore undoes Cut, Refuse, Delay and Lose; waiting data arrives. Data that Forget discarded stays lost.
+// Restore undoes Cut, Refuse and Delay; waiting data arrives. Data that Forget discarded stays lost.
 func (n *Network) Restore(from, to string) {
-	n.change(from, to, func(w *way) { w.cut, w.refused, w.delay, w.jitter, w.loss = 0, false, 0, 0, 0 })
+	n.change(from, to, func(w *way) { w.cut, w.refused, w.delay = 0, false, 0 })
 }
 
 // Refuse refuses new connections and resets open ones.
@@ -181,9 +154,9 @@ func (n *Network) Refuse(from, to string) {
 	n.Reset(from, to)
 }
 
-// Delay delays all data by a fixed time and a random part of jitter.
-func (n *Network) Delay(from, to string, delay, jitter time.Duration) {
-	n.change(from, to, func(w *way) { w.delay, w.jitter = delay, jitter })
+// Delay delays all data, as a slow way does, or one on which packets are lost and sent again.
+func (n *Network) Delay(from, to string, delay time.Duration) {
+	n.change(from, to, func(w *way) { w.delay = delay })
 }
 
 // Reset ends the connections of a way immediately for both ends.
@@ -249,12 +222,6 @@ func (n *Network) clients(host string) (from []string) {
 	}
 	slices.Sort(from)
 	return from
-}
-
-// Lose loses each segment with a probability below 1. As in TCP, a lost segment is sent again and arrives late, and
-// later segments wait for it.
-func (n *Network) Lose(from, to string, share float64) {
-	n.change(from, to, func(w *way) { w.loss = share })
 }
 
 // Forget makes the connections of a way half open: data in a direction is discarded from now on, and no end gets a

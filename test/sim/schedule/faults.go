@@ -104,11 +104,8 @@ var faults = []fault{
 	onWay("refuse connections to", 6, true,
 		func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) }),
 	onWay("delay what goes to and comes from", 5, false, func(n *network.Network, from, to string, random *rand.Rand) {
-		delay := time.Duration(random.Int64N(int64(2 * time.Second)))
-		n.Delay(from, to, delay, delay)
+		n.Delay(from, to, time.Duration(random.Int64N(int64(3*time.Second))))
 	}),
-	onWay("lose packets to and from", 4, false,
-		func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) }),
 	{
 		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
