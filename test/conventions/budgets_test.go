@@ -34,11 +34,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_164},
-		{"lines of controller/", lines["controller"], 15_734},
-		{"lines of cmd/", lines["cmd"], 5_038},
-		{"lines of " + units, lines[units], 47_199},
+		{"lines of controller/", lines["controller"], 15_442},
+		{"lines of cmd/", lines["cmd"], 4_953},
+		{"lines of " + units, lines[units], 46_676},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_494},
+		{"words of Markdown", words, 24_264},
 	} {
 		switch {
 		case each.is > each.most:
