@@ -83,9 +83,7 @@ func (r *endpointReader) address(in []string) []string {
 	text := in[0]
 	address, err := checkAddress(text, r.addressType)
 	refuse := func(reason Reason, format string, args ...any) []string {
-		if problem := r.found.add(reason, r.object, format, args...); problem.Count == 1 {
-			problem.Address = address
-		}
+		r.found.add(reason, r.object, format, args...)
 		return nil
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ package export
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -39,8 +38,6 @@ type Problem struct {
 	Object string
 	// Message is one sentence about the first occurrence, at most 256 bytes.
 	Message string
-	// Address is the address that the first occurrence left out, the zero Addr if it left out something else.
-	Address netip.Addr
 	// Count is the number of occurrences, at least 1.
 	Count int
 }
@@ -88,12 +85,11 @@ type problemKey struct {
 // maxMessage bounds a problem's message, which may quote other clusters' data.
 const maxMessage = 256
 
-// add returns the problem with its first occurrence, until the next one is added.
-func (p *problems) add(reason Reason, object, format string, args ...any) *Problem {
+func (p *problems) add(reason Reason, object, format string, args ...any) {
 	key := problemKey{reason, object}
 	if at, known := p.index[key]; known {
 		p.list[at].Count++
-		return &p.list[at]
+		return
 	}
 	message := Cut(fmt.Sprintf(format, args...), maxMessage)
 	if p.index == nil {
@@ -101,7 +97,6 @@ func (p *problems) add(reason Reason, object, format string, args ...any) *Probl
 	}
 	p.index[key] = len(p.list)
 	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: message, Count: 1})
-	return &p.list[len(p.list)-1]
 }
 
 // Cut shortens a text to the given number of bytes, at least three. A shortened text ends in "...".

@@ -89,8 +89,6 @@ type Import struct {
 	Clusters  []string `json:"clusters"`
 	Endpoints int      `json:"endpoints"`
 	Ready     int      `json:"ready"`
-	// Prefers is the preference of its clients: its traffic distribution, or else cluster or local; empty for none.
-	Prefers string `json:"prefers,omitempty"`
 	// Reason is the reason of the condition Ready, or Foreign if another implementation manages the import.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
@@ -187,8 +185,6 @@ const (
 	Waiting  = "waiting" // ready, but hints put others first
 	NotReady = "not ready"
 	Unused   = "unused"
-	Refused  = "refused"
-	NotHere  = "not imported"
 	Outside  = "outside"
 )
 

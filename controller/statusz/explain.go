@@ -139,6 +139,9 @@ func (e *explanation) export(from merge.Contribution) {
 		drainsItself(&e.Problems, cluster)
 	}
 	e.Exports = append(e.Exports, out)
+	if e.Import == nil {
+		return // the controller has not written it
+	}
 	ready := map[string]bool{} // by address, in its own cluster
 	for i := range from.View.Slices {
 		for _, endpoint := range from.View.Slices[i].Endpoints {
@@ -152,9 +155,6 @@ func (e *explanation) export(from merge.Contribution) {
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
 			how, why := e.use(from, who, slice, endpoint, ready[endpoint.Addresses[0]], rules)
-			if e.Import == nil {
-				how, why = state.NotHere, "the controller has not written the import"
-			}
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
 				Address: endpoint.Addresses[0], Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
 				HintedFor: hintsOf(endpoint.Hints),
@@ -229,17 +229,6 @@ func (e *explanation) rest() {
 			text = m.Verdict.State.String()
 		}
 		e.Exports = append(e.Exports, state.Export{Cluster: m.Cluster, State: text})
-	}
-	for cluster, problems := range e.Input.Problems {
-		for _, problem := range problems {
-			address := "-"
-			if problem.Address.IsValid() {
-				address = problem.Address.String()
-			}
-			e.Endpoints = append(e.Endpoints, state.Endpoint{
-				Address: address, Cluster: cluster, State: state.Refused, Reason: problem.String(),
-			})
-		}
 	}
 	slices.SortStableFunc(e.Endpoints, func(a, b state.Endpoint) int {
 		return cmp.Or(place(a.Cluster)-place(b.Cluster), compareAddresses(a.Address, b.Address))
@@ -346,7 +335,7 @@ func (e *explanation) findings() {
 		if len(decision.Precedence) > 0 && export.IsManaged(serviceImport) &&
 			!slices.ContainsFunc(e.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
 			e.Problems.Fail("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(decision.Precedence[0].View.Cluster),
-				observed.Service.Namespace), "No endpoint of %s is ready in any cluster.", observed.Service.Name)
+				observed.Service.Namespace), "No imported endpoint of %s is ready.", observed.Service.Name)
 		}
 	}
 }

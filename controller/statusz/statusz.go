@@ -22,14 +22,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -252,10 +250,6 @@ func importOf(from *v1beta1.ServiceImport) state.Import {
 	for _, each := range from.Status.Clusters {
 		out.Clusters = append(out.Clusters, each.Cluster)
 	}
-	if prefer := from.Annotations[export.AnnotationPrefer]; prefer == placement.PreferCluster || prefer == placement.PreferLocal {
-		out.Prefers = prefer
-	}
-	out.Prefers = cmp.Or(ptr.Deref(from.Spec.TrafficDistribution, ""), out.Prefers)
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(from):

@@ -29,9 +29,7 @@ func (e *explanation) summarize() {
 		counts[endpoint.State]++
 	}
 	var others []string
-	for _, how := range []string{
-		state.Waiting, state.Demoted, state.NotReady, state.Unused, state.Refused, state.Outside, state.NotHere,
-	} {
+	for _, how := range []string{state.Waiting, state.Demoted, state.NotReady, state.Unused, state.Outside} {
 		if counts[how] > 0 {
 			others = append(others, fmt.Sprintf("%d %s", counts[how], how))
 		}
