@@ -319,16 +319,8 @@ func (e *explanation) findings() {
 		}
 	}
 	if decision.Conflict != "" {
-		var others []string
-		for _, property := range decision.Properties {
-			for _, dissent := range property.Dissent {
-				others = append(others, contextOf(dissent.Cluster))
-			}
-		}
-		slices.Sort(others)
 		e.Problems.Warn("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
-			"new Service), or withdraw the exports that differ: `kubectl clusterset unexport "+e.Service+" --contexts "+
-			strings.Join(slices.Compact(others), ",")+"`.", "%s", decision.Conflict)
+			"new Service), or withdraw the exports that differ.", "%s", decision.Conflict)
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil {
 		e.Problems = append(e.Problems, findingsOf(e.Cluster, serviceImport, len(decision.Precedence) > 0)...)

@@ -25,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
@@ -297,39 +296,14 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found s
 			export.AnnotationAdopt, command, from.Name),
 			"The controller does not manage ServiceImport %s, so exports with this name are not imported.", name)
 	case export.IsManaged(from) && ready != nil && ready.Status != metav1.ConditionTrue:
-		fix := "Fix what the API server reports, or change the Service in the clusters that export it."
-		switch ready.Reason {
-		case string(v1beta1.ServiceImportReasonPending):
-			if len(from.Status.Clusters) == 0 {
-				fix = "Create the Service in a cluster that exports it, or withdraw the exports."
-			}
-		case merge.ReasonForeignService:
-			fix = command + " delete service " + from.Annotations[export.AnnotationDerivedService]
-		case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
-			fix = "In the clusters that export it, give the Service an IP family that this cluster supports."
-		case merge.ReasonClusterIPLimit:
-			fix = "Export fewer services as ClusterSetIP."
-		}
-		found.Fail("imports-ready", fix, "Import %s is not ready: %s", name, ready.Message)
-	}
-	annotations := map[string]string{
-		placement.ConditionPreferCluster: export.AnnotationPrefer, placement.ConditionAllowedClusters: export.AnnotationAllowedClusters,
-		placement.ConditionWeights: export.AnnotationWeights,
+		found.Fail("imports-ready", "Correct what the message names, or change or withdraw the exports of the service.",
+			"Import %s is not ready: %s", name, ready.Message)
 	}
 	for _, kind := range placement.Kinds {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
-		if !export.IsManaged(from) || told == nil || told.Status != metav1.ConditionFalse ||
-			told.Reason == placement.ReasonOtherShares || len(from.Status.Clusters) == 0 {
-			continue
+		if export.IsManaged(from) && told != nil && told.Status == metav1.ConditionFalse && told.Reason != placement.ReasonOtherShares {
+			found.Warn("preferences", "Correct spec.exportedAnnotations on the ServiceExports of all clusters.", "%s: %s", name, told.Message)
 		}
-		value := "<valid value>"
-		if kind == placement.ConditionPreferCluster {
-			value = placement.PreferNone
-		}
-		found.Warn("preferences", fmt.Sprintf("Correct the annotation on the ServiceExports of all clusters: `kubectl --context %s -n %s patch "+
-			`serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`+"`.",
-			contextOf(from.Status.Clusters[0].Cluster), from.Namespace, from.Name, annotations[kind], value),
-			"%s: %s", name, told.Message)
 	}
 	return found
 }

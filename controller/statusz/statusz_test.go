@@ -31,7 +31,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
@@ -100,7 +99,6 @@ func TestFindingsOfImports(t *testing.T) {
 		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
 	}
 	nowhere := imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionAllowedClusters, Status: "False", Message: "No border."})
-	nowhere.Status.Clusters = []v1beta1.ClusterStatus{{Cluster: "west"}}
 	for name, test := range map[string]struct {
 		of       *v1beta1.ServiceImport
 		exported bool
@@ -108,10 +106,9 @@ func TestFindingsOfImports(t *testing.T) {
 	}{
 		"ready":                    {imported(ours, ready("True", "Ready", "")), true, ""},
 		"foreign and unused":       {imported(nil), false, ""},
-		"a limit of IPs":           {imported(ours, ready("False", merge.ReasonClusterIPLimit, "No IP is left.")), true, "imports-ready failed: Import shop/db is not ready: No IP is left. > Export fewer services as ClusterSetIP."},
-		"no Service":               {imported(ours, ready("False", "Pending", "No cluster exports it.")), true, "imports-ready failed: Import shop/db is not ready: No cluster exports it. > Create the Service in a cluster that exports it, or withdraw the exports."},
+		"not ready":                {imported(ours, ready("False", "Pending", "No cluster exports it.")), true, "imports-ready failed: Import shop/db is not ready: No cluster exports it. > Correct what the message names, or change or withdraw the exports of the service."},
 		"foreign":                  {imported(nil), true, "imports-foreign failed: The controller does not manage ServiceImport shop/db, so exports with this name are not imported. > Let the controller adopt it with its IP: `kubectl --context <context of east> -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context <context of east> -n shop delete serviceimport db`."},
-		"invalid allowed clusters": {nowhere, true, "preferences warning: shop/db: No border. > Correct the annotation on the ServiceExports of all clusters: `kubectl --context <context of west> -n shop patch serviceexport db --type merge -p '{\"spec\":{\"exportedAnnotations\":{\"clusterset-dns.github.io/allowed-clusters\":\"<valid value>\"}}}'`."},
+		"invalid allowed clusters": {nowhere, true, "preferences warning: shop/db: No border. > Correct spec.exportedAnnotations on the ServiceExports of all clusters."},
 		"a preference in use":      {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionPreferCluster, Status: "True"}), true, ""},
 	} {
 		var got []string
