@@ -29,8 +29,6 @@ type Subject struct {
 	Members []Publisher
 	// Unread are the other members whose exports are not all known, each with the reason.
 	Unread []string
-	// Exists reports whether the Service exists in the local cluster.
-	Exists bool
 	// Elsewhere is why the namespace of the service takes no part in the cluster set, empty if it does. Settle is the fix.
 	Elsewhere, Settle string
 }
@@ -289,13 +287,9 @@ func (e *explanation) findings() {
 	case len(e.Exports) == 0 && len(e.Unread) > 0:
 		e.Problems.Fail("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.Cluster),
 			"No export of %s is known, but these members are not read completely: %s.", e.Service, strings.Join(e.Unread, ", "))
-	case len(e.Exports) == 0 && e.Exists:
-		e.Problems.Fail("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.Cluster),
-			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.Cluster, e.Service,
-			e.Cluster)
 	case len(e.Exports) == 0:
 		e.Problems.Fail("exports", "kubectl clusterset export "+e.Service+" --contexts <context of a cluster that has the Service>",
-			"Neither %s nor any of its members exports %s. The Service does not exist in %s.", e.Cluster, e.Service, e.Cluster)
+			"Neither %s nor any of its members exports %s.", e.Cluster, e.Service)
 	}
 	if observed.Invalid != nil {
 		e.Problems.Fail("exports-valid", withdraw(e.Cluster, e.Service), "%s does not export it: %s", e.Cluster, observed.Invalid.Message)

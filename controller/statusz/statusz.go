@@ -101,7 +101,7 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	if missing := l.API.Missing(); missing != "" {
 		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", missing)
 	}
-	subject := Subject{Input: l.Look(service), Exists: l.Local.Services.Get(service) != nil}
+	subject := Subject{Input: l.Look(service)}
 	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
 	reader := l.Source().Reader
 	for _, m := range l.Members.List() {
