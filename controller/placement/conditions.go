@@ -145,31 +145,21 @@ func (w weighing) unmet(weights Weights, places map[string]place) []string {
 		weight := weights[cluster]
 		text := fmt.Sprintf("%s asked %d %%, has ", cluster, weight)
 		_, exports := places[cluster]
-		switch off := deviation(of[cluster], total, weight, whole, len(weights)); {
+		// Each cluster with a weight, and therefore also the total, may be off by half an endpoint: with 10 % and 90 % of 10
+		// endpoints, 0.5 to 1.5 endpoints are right for 10 %. Both numbers are in units of 1/(2*whole) endpoints.
+		off, allowed := 2*(of[cluster]*whole-weight*total), whole+max(0, len(weights)-2)*weight
+		switch {
 		case weight > 0 && !exports: // it may be misspelled
 			unmet = append(unmet, text+"none: no exporting cluster has this id")
 		case weight > 0 && w.ready[cluster] == 0:
 			unmet = append(unmet, text+"none: its endpoints are not ready, not in use, or put first by hints")
-		case off < 0:
+		case off < -allowed:
 			unmet = append(unmet, text+"less: too few of its endpoints are ready")
-		case off > 0:
+		case off > allowed:
 			unmet = append(unmet, text+"more: too few endpoints of others are ready")
 		}
 	}
 	return unmet
-}
-
-// deviation returns 0 if used of total endpoints give a cluster its share, weight of whole, as far as whole endpoints
-// allow: each cluster with a weight, and therefore also the total, may be off by half an endpoint. Otherwise the result
-// is negative for too few endpoints and positive for too many. With 10 % and 90 % of 10 endpoints, 0.5 to 1.5 endpoints
-// are right for 10 %: 1 is, 2 are too many.
-func deviation(used, total, weight, whole, clusters int) int {
-	off := 2 * (used*whole - weight*total) // this and the following are in units of 1/(2*whole) endpoints
-	allowed := whole + max(0, clusters-2)*weight
-	if off < -allowed || off > allowed {
-		return off
-	}
-	return 0
 }
 
 func sum(of map[string]int) (total int) {

@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
 
@@ -22,7 +23,7 @@ type weighing struct {
 
 // weigh decides which endpoints of an address family the weights of the import leave out.
 func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []merge.Contribution) {
-	w, positions := weighing{each: map[string]int{}}, map[string][]position{}
+	w, inOrder := weighing{each: map[string]int{}}, map[string][]string{}
 	levels := map[merge.Level]map[string]int{} // how many endpoints are ready, by cluster
 	for _, contribution := range contributions {
 		cluster := contribution.View.Cluster
@@ -30,14 +31,14 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 		if place.outside || p.hinted && cluster == p.Cluster.ID {
 			continue
 		}
-		ready := p.positionsOf(contribution.View, addressType)
+		ready := p.inOrder(contribution.View, addressType)
 		if len(ready) == 0 {
 			continue
 		}
 		if levels[place.use] == nil {
 			levels[place.use] = map[string]int{}
 		}
-		positions[cluster], levels[place.use][cluster] = ready, len(ready)
+		inOrder[cluster], levels[place.use][cluster] = ready, len(ready)
 	}
 	if len(levels) == 0 {
 		return
@@ -45,8 +46,8 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 	w.ready = levels[slices.Min(slices.Collect(maps.Keys(levels)))]
 	w.used = p.weights.Used(w.ready)
 	for cluster := range w.ready {
-		for _, each := range positions[cluster][w.used[cluster]:] {
-			p.places[cluster].surplus[each.address] = true
+		for _, address := range inOrder[cluster][w.used[cluster]:] {
+			p.places[cluster].surplus[address] = true
 		}
 	}
 	for _, ready := range levels {
@@ -55,8 +56,10 @@ func (p *placement) weigh(addressType discoveryv1.AddressType, contributions []m
 	p.weighings[addressType] = w
 }
 
-// positionsOf returns the positions of the ready endpoints of a view in a family, sorted and without duplicates.
-func (p *placement) positionsOf(view *export.View, addressType discoveryv1.AddressType) (ready []position) {
+// inOrder returns the addresses of the ready endpoints of a view in a family, each once, in the order in which they are used. It
+// is the same in all clusters, and differs between imports.
+func (p *placement) inOrder(view *export.View, addressType discoveryv1.AddressType) (ready []string) {
+	byHash := map[string]string{}
 	for i := range view.Slices {
 		slice := &view.Slices[i]
 		if slice.AddressType != addressType {
@@ -64,10 +67,13 @@ func (p *placement) positionsOf(view *export.View, addressType discoveryv1.Addre
 		}
 		for j := range slice.Endpoints {
 			if endpoint := &slice.Endpoints[j]; export.IsReady(endpoint) {
-				ready = append(ready, positionOf(p.imported, endpoint))
+				hash := sha256.Sum256([]byte(p.imported.Namespace + "/" + p.imported.Name + " " + endpoint.Addresses[0]))
+				byHash[string(hash[:])] = endpoint.Addresses[0]
 			}
 		}
 	}
-	slices.SortFunc(ready, position.compare)
-	return slices.Compact(ready)
+	for _, hash := range slices.Sorted(maps.Keys(byHash)) {
+		ready = append(ready, byHash[hash])
+	}
+	return ready
 }

@@ -3,16 +3,10 @@
 package placement
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -135,22 +129,4 @@ func rounded(weight float64) int {
 		return int(math.Round(weight))
 	}
 	return int(math.Round(fraction*32)) << (exponent - 5)
-}
-
-// A position is the place of an endpoint in the order in which the endpoints of its cluster are used.
-type position struct {
-	hash    uint64
-	address string
-}
-
-// positionOf returns the position of an endpoint of an import. It is the same in all clusters, and differs between imports.
-func positionOf(of *v1beta1.ServiceImport, endpoint *discoveryv1.Endpoint) position {
-	address := endpoint.Addresses[0]
-	sum := sha256.Sum256([]byte(of.Namespace + "/" + of.Name + " " + address))
-	return position{binary.BigEndian.Uint64(sum[:]), address}
-}
-
-// compare compares two positions as cmp.Compare does.
-func (p position) compare(other position) int {
-	return cmp.Or(cmp.Compare(p.hash, other.hash), cmp.Compare(p.address, other.address))
 }

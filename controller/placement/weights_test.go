@@ -63,15 +63,14 @@ func TestShares(t *testing.T) {
 // change their use when the share or the pods change.
 func TestPositions(t *testing.T) {
 	p := &placement{imported: &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}}
-	positions := func(addresses ...string) []position {
-		view := newView("east", 1, "80/TCP", strings.Join(addresses, " "))
-		return p.positionsOf(view, discoveryv1.AddressTypeIPv4)
+	positions := func(addresses ...string) []string {
+		return p.inOrder(newView("east", 1, "80/TCP", strings.Join(addresses, " ")), discoveryv1.AddressTypeIPv4)
 	}
 	all := strings.Fields(addresses(1, 30))
 	want := positions(all...)
 	diff(t, "number", len(want), len(all))
 	slices.Reverse(all)
 	diff(t, "reversed, with some twice", positions(append(all, all[:9]...)...), want)
-	want = slices.DeleteFunc(want, func(p position) bool { return p.address == all[7] })
+	want = slices.DeleteFunc(want, func(address string) bool { return address == all[7] })
 	diff(t, "without one", positions(slices.Delete(all, 7, 8)...), want)
 }
