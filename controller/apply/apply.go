@@ -152,7 +152,7 @@ func (p *pass) writeImport(ctx context.Context) (*v1beta1.ServiceImport, error) 
 func (p *pass) writeImportStatus(ctx context.Context, before *v1beta1.ServiceImport, serviceErr error) error {
 	desired := before.DeepCopy()
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
-	refuse(&desired.Status.Conditions, before, serviceErr)
+	refuse(&desired.Status.Conditions, serviceErr)
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, desired.Status.Conditions, before.Generation)
 	imports := p.API.ServiceImports(p.namespace())
 	written, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus)

@@ -4,7 +4,6 @@ package apply
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,12 +17,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
+// Reasons of the condition Ready of a ServiceImport.
 const (
 	// ReasonServiceRefused: the API server rejected the derived Service.
 	ReasonServiceRefused = "ServiceRefused"
-	// maxMessage bounds the message of a condition that quotes the API server, in bytes.
-	maxMessage = 1024
 )
+
+// maxMessage bounds the message of a condition that quotes the API server, in bytes.
+const maxMessage = 1024
 
 // isAbout reports whether the API server rejected an object because of a field whose path begins with the given one.
 func isAbout(err error, field string) bool {
@@ -38,7 +39,7 @@ func isAbout(err error, field string) bool {
 
 // refuse sets Ready=False in the decided conditions of an import if the API server rejected the derived Service
 // permanently: a retry succeeds only after another change.
-func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) {
+func refuse(decided *[]metav1.Condition, serviceErr error) {
 	var status apierrors.APIStatus
 	if !errors.As(serviceErr, &status) {
 		return
@@ -48,13 +49,7 @@ func refuse(decided *[]metav1.Condition, existing *v1beta1.ServiceImport, servic
 		code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code == http.StatusUnauthorized:
 		return
 	}
-	message := "The derived Service was refused: " + status.Status().Message
-	if ips := existing.Spec.IPs; len(ips) > 0 && isAbout(serviceErr, "spec.clusterIP") { // taken or out of range
-		message = fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
-			"For another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
-			strings.Join(ips, ", "), existing.Namespace, existing.Name, message)
-	}
-	notReady(decided, ReasonServiceRefused, message)
+	notReady(decided, ReasonServiceRefused, "The derived Service was refused: "+status.Status().Message)
 }
 
 // fail sets Ready=False in the decided conditions of a ready export if its slices could not be written because of err.
