@@ -9,8 +9,6 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // maxMetadata bounds the exported labels and annotations together, in bytes of JSON, so that two versions of the
@@ -28,28 +26,9 @@ func IsReservedKey(key string) bool {
 		domain == Domain || strings.HasSuffix(domain, "."+Domain)
 }
 
-// exportedMetadata returns the labels and annotations of an export that may be exported, in new maps or nil. It reports
+// exportedMetadata returns the entries of a kind, "label" or "annotation", that may be exported, in a new map or nil. It reports
 // the others as problems of the object.
-func exportedMetadata(labels, annotations map[string]string, object string, found *problems) (exportedLabels,
-	exportedAnnotations map[string]string,
-) {
-	exportedLabels = exportedEntries("label", labels, object, found)
-	exportedAnnotations = exportedEntries("annotation", annotations, object, found)
-	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
-		found.add(ReasonTooLarge, object,
-			"exported labels and annotations have %d bytes; the limit is %d, so only prefer, allowed-clusters and weights stay", size, maxMetadata)
-		// Without allowed-clusters, an export would be used everywhere. Cut leaves a value that is too long invalid.
-		maps.DeleteFunc(exportedAnnotations, func(key, _ string) bool { return !slices.Contains(ExportedKeys, key) })
-		for key, value := range exportedAnnotations {
-			exportedAnnotations[key] = Cut(value, scope.MaxSelector+3)
-		}
-		return nil, exportedAnnotations
-	}
-	return exportedLabels, exportedAnnotations
-}
-
-// exportedEntries is exportedMetadata for a kind, "label" or "annotation", without the bound on the size.
-func exportedEntries(kind string, entries map[string]string, object string, found *problems) (exported map[string]string) {
+func exportedMetadata(kind string, entries map[string]string, object string, found *problems) (exported map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		value := entries[key]
 		valid := len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0

@@ -61,13 +61,11 @@ type Invalid struct {
 
 // Reasons of a ServiceExport that is not valid, beyond those of the MCS API.
 const (
-	// InvalidPorts: the Service has more than 100 ports.
-	InvalidPorts = "InvalidPorts"
 	// InvalidDeleted: the ServiceExport is being deleted.
 	InvalidDeleted = "Deleted"
 	// InvalidClusters: the annotation clusters is invalid, such as "east, west" without semicolons. No cluster gets the export.
 	InvalidClusters = "InvalidClusters"
-	// InvalidSpec: the Service is incomplete.
+	// InvalidSpec: the Service is incomplete, or has more than 100 ports or more than 64 KiB of exported labels and annotations.
 	InvalidSpec = "InvalidSpec"
 )
 

@@ -138,8 +138,6 @@ func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service)
 	case IsManaged(service):
 		return refuse(v1beta1.ServiceExportReasonInvalidServiceType,
 			"Service %s is imported and cannot be exported again. Export the original Service instead.", name)
-	case len(service.Spec.Ports) > maxPorts:
-		return refuse(InvalidPorts, "Service %s has %d ports. At most %d can be exported.", name, len(service.Spec.Ports), maxPorts)
 	}
 	return nil
 }

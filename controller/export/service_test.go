@@ -11,8 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 func TestFromServiceInvalid(t *testing.T) {
@@ -30,8 +28,13 @@ func TestFromServiceInvalid(t *testing.T) {
 		"NoService: Service demo/web does not exist. Create it, or delete the ServiceExport.":                                 {newExport(), nil},
 		"InvalidServiceType: Service demo/web is of type ExternalName, which cannot be exported. Use another type.":           {newExport(), newService("", external)},
 		"InvalidServiceType: Service demo/web is imported and cannot be exported again. Export the original Service instead.": {newExport(), newService("80/TCP", derived)},
-		"InvalidPorts: Service demo/web has 101 ports. At most 100 can be exported.":                                          {newExport(), newService(strings.Join(many, " "))},
-		"Deleted: ServiceExport demo/web is being deleted.":                                                                   {deleted, newService("80/TCP")},
+		"InvalidSpec: Service demo/web cannot be exported: it has 101 ports: use at most 100.":                                {newExport(), newService(strings.Join(many, " "))},
+		"InvalidSpec: Service demo/web cannot be exported: its exported labels and annotations have 65537 bytes: use at most 65536.": {
+			newExport(func(e *v1beta1.ServiceExport) {
+				e.Spec.ExportedAnnotations = map[string]string{"note": strings.Repeat("x", 65522)}
+			}), newService("80/TCP"),
+		},
+		"Deleted: ServiceExport demo/web is being deleted.": {deleted, newService("80/TCP")},
 	} {
 		view, found, invalid := FromService(Exporter{Cluster: "east"}, test.export, test.service, nil)
 		absent := view != nil && view.Absent() // see TestAbsentText
@@ -70,14 +73,6 @@ func TestFromServiceMetadata(t *testing.T) {
 				`BadMetadata:` + object + `exported label "bad key" is not valid and left out (3 times)`,
 				`ReservedKey:` + object + `exported label "clusterset-dns.github.io/prefer" is reserved and left out (9 times)`,
 			},
-		},
-		"too large": {
-			exportedLabels: keys{"team": "red"},
-			exportedAnnotations: keys{
-				"note": strings.Repeat("\x01", 12000), AnnotationAllowedClusters: "east", AnnotationWeights: strings.Repeat("x", 2000),
-			},
-			wantAnnotations: keys{AnnotationAllowedClusters: "east", AnnotationWeights: Cut(strings.Repeat("x", 2000), scope.MaxSelector+3)},
-			problems:        []string{`TooLarge:` + object + `exported labels and annotations have 74114 bytes; the limit is 65536, so only prefer, allowed-clusters and weights stay`},
 		},
 		"keys in their places": {
 			annotations:         keys{AnnotationClusters: "west", AnnotationOverloaded: "true"},

@@ -46,6 +46,8 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 		return nil, fmt.Errorf("type %.100q is not known", in.Type)
 	case len(in.IPFamilies) == 0:
 		return nil, fmt.Errorf("it has no IP family")
+	case len(in.Ports) > maxPorts:
+		return nil, fmt.Errorf("it has %d ports: use at most %d", len(in.Ports), maxPorts)
 	case in.TrafficDistribution != "" && len(validation.IsQualifiedName(in.TrafficDistribution)) > 0:
 		return nil, fmt.Errorf("traffic distribution %.100q is not valid", in.TrafficDistribution)
 	}
@@ -55,7 +57,7 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 		}
 	}
 	out.Ports = nil
-	for _, port := range in.Ports { // at most maxPorts
+	for _, port := range in.Ports {
 		if port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 || !knownProtocol(port.Protocol) || !validNumber(port.Number) ||
 			port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
 			return nil, fmt.Errorf("port %.100q, %d/%.100s with appProtocol %.100q, is not valid", port.Name, port.Number, port.Protocol, port.AppProtocol)
@@ -67,7 +69,11 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 		}
 		out.Ports = append(out.Ports, port)
 	}
-	out.Labels, out.Annotations = exportedMetadata(in.Labels, in.Annotations, object, found)
+	out.Labels = exportedMetadata("label", in.Labels, object, found)
+	out.Annotations = exportedMetadata("annotation", in.Annotations, object, found)
+	if size := len(marshal(out.Labels)) + len(marshal(out.Annotations)); size > maxMetadata {
+		return nil, fmt.Errorf("its exported labels and annotations have %d bytes: use at most %d", size, maxMetadata)
+	}
 	return &out, nil
 }
 

@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 4_953},
 		{"lines of " + units, lines[units], 46_676},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_271},
+		{"words of Markdown", words, 24_278},
 	} {
 		switch {
 		case each.is > each.most:
