@@ -33,7 +33,6 @@ func TestAdopt(t *testing.T) {
 		adopted, noDerived bool
 	}{
 		"not asked":                          {"", "", true, false, true},
-		"asked otherwise":                    {"false", "", true, false, true},
 		"no cluster exports":                 {"true", "", false, false, true},
 		"the Service has our name":           {"true", "", true, true, false},
 		"the Service has our name and owner": {"true", first.Name, true, true, false},

@@ -84,7 +84,6 @@ const agree = "The exports of all clusters agree."
 func TestConflict(t *testing.T) {
 	for name, test := range map[string]struct{ exports, want string }{
 		"equal exports":                         {"a:80/TCP b:81/TCP labels=a=b timeout=5; b:81/TCP a:80/TCP labels=a=b timeout=5", "cluster-1 cluster-2"},
-		"endpoints are no conflict":             {"80/TCP at=10.1.0.1; 80/TCP", "cluster-1 cluster-2"},
 		"type":                                  {"80/TCP; 80/TCP headless; 80/TCP; 80/TCP headless; 80/TCP", `cluster-1 cluster-2 cluster-3 cluster-4 cluster-5; TypeConflict "ClusterSetIP" (cluster-2 "Headless") (cluster-4 "Headless")`},
 		"equally old exports go by cluster":     {"cluster=b 80/TCP headless; cluster=a age=1 80/TCP; cluster=c age=1 80/TCP headless", `a b c; TypeConflict "ClusterSetIP" (b "Headless") (c "Headless")`},
 		"session affinity config":               {"80/TCP timeout=5; 80/TCP timeout=6; 80/TCP timeout=5", `cluster-1 cluster-2 cluster-3; SessionAffinityConfigConflict "clientIP.timeoutSeconds=5" (cluster-2 "clientIP.timeoutSeconds=6")`},
@@ -92,20 +91,14 @@ func TestConflict(t *testing.T) {
 		"traffic distribution":                  {"80/TCP distribution=PreferClose; 80/TCP; 80/TCP distribution=PreferSameNode", `cluster-1 cluster-2 cluster-3; TrafficDistributionConflict "PreferClose" (cluster-2 "") (cluster-3 "PreferSameNode")`},
 		"exported labels":                       {"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", `cluster-1 cluster-2; LabelsConflict "a=b,b=c" (cluster-2 "a=b")`},
 		"exported annotations":                  {"80/TCP; 80/TCP annotations=a=b", `cluster-1 cluster-2; AnnotationsConflict "" (cluster-2 "a=b")`},
-		"many annotations":                      {"80/TCP annotations=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1; 80/TCP", `cluster-1 cluster-2; AnnotationsConflict "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1" (cluster-2 "")`},
-		"an empty set and none are equal":       {"80/TCP labels=; 80/TCP", "cluster-1 cluster-2"},
 		"port added":                            {"http:80/TCP; http:80/TCP metrics:9090/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP,metrics:9090/TCP" (cluster-2 "http:80/TCP,metrics:9090/TCP")`},
-		"one name, two protocols":               {"dns:53/UDP; dns:53/TCP", `cluster-1 cluster-2; PortConflict "dns:53/UDP" (cluster-2 "dns:53/TCP")`},
 		"one number, two names":                 {"http:80/TCP; web:80/TCP; 80/TCP", `cluster-1 cluster-2 cluster-3; PortConflict "http:80/TCP" (cluster-2 "web:80/TCP") (cluster-3 "80/TCP")`},
 		"a family that all have":                {"80/TCP families=46; 80/TCP families=6", "cluster-1 cluster-2"},
-		"order of families":                     {"80/TCP families=46; 80/TCP families=64", "cluster-1 cluster-2"},
 		"no family that all have":               {"80/TCP families=4; 80/TCP families=6; 80/TCP families=64", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-2 "IPv6")`},
 		"backends out of reach for each family": {"80/TCP families=64; 80/TCP families=4; 80/TCP families=6", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv6,IPv4" (cluster-2 "IPv4") (cluster-3 "IPv6")`},
 		"a family of some endpoints of a headless service alone": {"80/TCP headless families=46; 80/TCP headless families=4; 80/TCP headless families=4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-1 "IPv4,IPv6")`},
-		"all endpoints of a headless service have both families": {"80/TCP headless families=46; 80/TCP headless families=64", "cluster-1 cluster-2"},
 		"the oldest of a headless service has one family":        {"80/TCP headless; 80/TCP headless families=64", `cluster-1 cluster-2; IPFamilyConflict "IPv4" (cluster-2 "IPv6,IPv4")`},
-		"ports without names": {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
-		"nothing":             {"", ""},
+		"ports without names":                                    {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contributions := contribute(exportsOf(test.exports)...)

@@ -89,9 +89,8 @@ func TestHints(t *testing.T) {
 		"node":           {node, "a b", "80: a@m b@n -@n b", "80: a -", "a@m b@n *@n b@*", "a@* *@*"},
 		"node, no zones": {node, "", "80: a@n", "80: a", "*@n", "*@*"},
 
-		"both, a zone has none":       {both, "a b c", "80: a b", "80: c", "a,c b,c", "*"},
-		"both, a zone has none ready": {both, "a b", "80: a !b", "80: b", "a,b b", "*"},
-		"both, a zone of no node":     {both, "a b", "80: a z", "80: z", "a,b b", "*"},
+		"both, a zone has none":   {both, "a b c", "80: a b", "80: c", "a,c b,c", "*"},
+		"both, a zone of no node": {both, "a b", "80: a z", "80: z", "a,b b", "*"},
 		// kube-proxy evaluates each port and family separately.
 		"both, a port has none": {both, "a b", "80 81: a | 80: b | v6 80: a b", "80: a", "a,b | b | a b", "*"},
 		"all":                   {all, "a b", "80: a@m b@n", "80: a b", "a@m b@n", "*@* *@*"},

@@ -47,17 +47,13 @@ func TestLocality(t *testing.T) {
 		hints              string // of east, then of west
 		distribution, told string
 	}{
-		"nothing":                   {nil, labelled, "", "none none", "", ""},
 		"the annotation":            {changes{prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
-		"not this service":          {changes{prefers("none")}, labelled, "cluster", "none none", "", ""},
 		"the operator":              {nil, labelled, "cluster", "a,b *", "PreferClose", "True Hinted"},
-		"another preference":        {changes{distribution("PreferSameZone")}, labelled, "cluster", "a b", "PreferSameZone", ""},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
 		"both, and each zone has":   {changes{distribution("PreferSameZone"), prefers("cluster"), alsoIn("b")}, labelled, "", "a b *", "PreferSameZone", "True Hinted"},
 		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False UnknownPreference"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False UnknownPreference"},
 		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True Demoted"},
-		"no nodes":                  {changes{prefers("cluster")}, "", "", "none none", "", "True Demoted"},
 		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
 		"too many, but a zone":      {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a b", "PreferClose", "True Demoted"},
 		"headless":                  {changes{prefers("cluster"), headless}, labelled, "", "none none", "", ""},

@@ -55,14 +55,11 @@ func TestOrder(t *testing.T) {
 		"this cluster":            {"prefer=cluster", "", nil, "east near south west", "east near~~ south~~ west~~"}, // DNS servers do it
 		"tiers":                   {"prefer=near > west", "", nil, "east~~(priority=4) near south~~(priority=4) west~~(priority=2)", ""},
 		"invalid":                 {"prefer=near >", "", nil, "east near south west", ""},
-		"silent is after all":     {"prefer=west", "", odd{"west": "silent"}, "east(priority=2) near(priority=2) south(priority=2) west~~", ""},
 		"the best is silent":      {"prefer=near > west", "", odd{"near": "silent"}, "east~~(priority=4) near~~ south~~(priority=4) west(priority=2)", ""},
 		"all silent":              {"prefer=near", "", odd{"near": "silent", "east": "silent", "west": "silent", "south": "silent"}, "east~~ near(priority=64) south~~ west~~", ""},
 		"hints, west is down":     {"prefer=local > west > near", "a", odd{"west": "down"}, "east near~~(priority=4) south~~(priority=6) west!!", "east near south~~ west!!"},
 		"hints, this is drained":  {"prefer=local > west", "a", odd{"east": "silent"}, "east~~ near~~(priority=4) south~~(priority=4) west(priority=2)", ""},
 		"overloaded, then silent": {"prefer=", "", odd{"west": "overloaded", "east": "silent", "near": "down", "south": "down"}, "east~~ near!! south!! west(priority=32)", ""},
-		"the best is overloaded":  {"prefer=near > west", "", odd{"near": "overloaded"}, "east~~(priority=4) near~~(priority=32) south~~(priority=4) west(priority=2)", ""},
-		"hints, and overloaded":   {"prefer=local", "a", odd{"east": "overloaded", "near": "overloaded"}, "east~~(priority=32) near~~(priority=32) south west", ""},
 		"allowed clusters":        {"prefer=near|allowed-clusters=east; near", "", nil, "east~~(priority=2) near south!! west!!", ""},
 		"shares": {
 			"weights=west=10", "", nil,
@@ -78,11 +75,6 @@ func TestOrder(t *testing.T) {
 			"prefer=near", "",
 			odd{"near": "terminating", "west": "terminating"},
 			"east~~(priority=2) near~ south~~(priority=2) west~~(priority=2 terminating=1)", "",
-		},
-		"terminating, and a share": {
-			"weights=near=50", "",
-			odd{"near": "terminating", "west": "down", "south": "down"},
-			"east(priority=0 weight=12800) near~(priority=0 weight=25600 terminating=1) south!! west!!", "",
 		},
 	} {
 		for kind, want := range map[v1beta1.ServiceImportType]string{

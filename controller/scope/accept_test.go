@@ -17,14 +17,10 @@ func name(text string) types.NamespacedName {
 func TestAccepts(t *testing.T) {
 	for _, test := range []struct{ patterns, accepted string }{
 		{"", ""},
-		{" ", ""},
 		{"*", "shop/db shop/web shop-1/db kube/dns"},
-		{"shop", "shop/db shop/web"},
 		{"shop*", "shop/db shop/web shop-1/db"},
 		{"shop-?, kube/d*", "shop-1/db kube/dns"},
 		{"*/db", "shop/db shop-1/db"},
-		{"shop/web,shop/web", "shop/web"},
-		{"*/*", "shop/db shop/web shop-1/db kube/dns"},
 	} {
 		patterns, err := ParsePatterns(test.patterns)
 		if err != nil {
@@ -80,8 +76,6 @@ func TestRefusal(t *testing.T) {
 		{"*", "-", false, ""},
 		{"", "-", false, "--accept"},
 		{"", "-", true, ""},
-		{"shop", "-", false, "--accept"},
-		{"demo/web", "-", false, ""},
 		{"*", "", true, "annotation"},
 		{"*", "shop", false, "annotation"},
 		{"", "demo/*", false, ""},

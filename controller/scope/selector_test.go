@@ -18,16 +18,13 @@ func TestSelects(t *testing.T) {
 	for _, test := range []struct{ text, local, selected string }{
 		{"west", "east", "west"},
 		{"eu.west", "east", "eu.west"},
-		{"west;east", "bare", "east west"},
 		{" west ; region=eu ", "bare", "east eu.west west"},
 		{"region in (eu, us), tier!=test", "bare", "eu.west west"},
 		{"!region", "west", "bare"},
 		{"*", "west", "bare east eu.west west"},
 		{"local", "west", "west"},
 		{"same(region)", "east", "east eu.west"},
-		{"same( region )", "bare", "bare"},
 		{"same(tier)", "west", "west"},
-		{"nobody", "west", ""},
 	} {
 		parsed, err := ParseSelector(test.text)
 		if err != nil {
@@ -81,16 +78,10 @@ func TestLists(t *testing.T) {
 	const list = `: it has ids separated by commas: separate them with ";"`
 	for text, want := range map[string]string{
 		"east, west":                    `cluster selector, term "east, west"` + list,
-		"east,west":                     `cluster selector, term "east,west"` + list,
-		"north; east, west":             `cluster selector, term "east, west"` + list,
-		"local,west":                    `cluster selector, term "local,west"` + list,
 		"west, *":                       `cluster selector, term "west, *"` + list,
 		"same(region), west":            `cluster selector, term "same(region), west"` + list,
-		"east, eu.west":                 `cluster selector, term "east, eu.west"` + list,
 		"region in (eu, us), tier!=a":   "",
-		"region in (eu, us)":            "",
 		"east, !west":                   "",
-		"!east, !west":                  "",
 		"east, region=eu":               "",
 		"region, example.com/gpu":       "", // no id has a slash
 		"Region, Tier":                  "", // nor a capital letter
