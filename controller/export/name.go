@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // digestLength is the length of the digest in a slice's name: 100 bits, which makes collisions impractical.
@@ -44,22 +43,11 @@ func ServiceOf(object metav1.Object) types.NamespacedName {
 func IsExposed[T metav1.Object](object T) bool { return object.GetLabels()[LabelExposed] != "" }
 
 // MayBeDerivedFor reports whether a Service with a derived name is derived from the service of that name. Its label LabelService
-// decides, or else the ServiceImport that owns it; names with another DerivedServiceName are ignored. Without any such name the
-// result is true, because another writer may have changed the labels. The digest in a derived name has 50 bits, so two services
-// of a namespace can be made to share a name; the name of a Service alone does not identify its import.
+// decides, unless another writer changed it, so that it names no service with this derived name. The digest in a derived name
+// has 50 bits, so two services of a namespace can be made to share a name; the name alone does not identify the import.
 func MayBeDerivedFor(derived *corev1.Service, service string) bool {
-	names := []string{derived.Labels[LabelService]}
-	for _, owner := range derived.OwnerReferences {
-		if owner.Kind == v1beta1.ServiceImportKindName {
-			names = append(names, owner.Name)
-		}
-	}
-	for _, name := range names {
-		if DerivedServiceName(types.NamespacedName{Namespace: derived.Namespace, Name: name}) == derived.Name {
-			return name == service
-		}
-	}
-	return true
+	name := derived.Labels[LabelService]
+	return name == service || DerivedServiceName(types.NamespacedName{Namespace: derived.Namespace, Name: name}) != derived.Name
 }
 
 // SliceName returns <service>-<cluster>-<digest>, the name of the EndpointSlice that the controller writes for a source

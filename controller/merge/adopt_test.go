@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -22,22 +21,18 @@ var (
 )
 
 // TestAdopt: the controller adopts an import of another implementation with its IPs if the annotation requests it and a
-// cluster exports the service. It also adopts its Service, unless that is of another import. Otherwise the import and the
+// cluster exports the service. It also adopts its Service. Otherwise the import and the
 // conditions of the export stay: Cilium sets these on each change.
 func TestAdopt(t *testing.T) {
-	const none = "none"
 	for name, test := range map[string]struct {
 		annotation         string
-		service            string // the import that owns the Service, none if there is no Service
-		exported           bool
+		service, exported  bool
 		adopted, noDerived bool
 	}{
-		"not asked":                          {"", "", true, false, true},
-		"no cluster exports":                 {"true", "", false, false, true},
-		"the Service has our name":           {"true", "", true, true, false},
-		"the Service has our name and owner": {"true", first.Name, true, true, false},
-		"the Service is another import's":    {"true", second.Name, true, true, true},
-		"the Service has another name":       {"true", none, true, true, false},
+		"not asked":                    {"", true, true, false, true},
+		"no cluster exports":           {"true", true, false, false, true},
+		"the Service has our name":     {"true", true, true, true, false},
+		"the Service has another name": {"true", false, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
@@ -52,18 +47,13 @@ func TestAdopt(t *testing.T) {
 				},
 				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.96.0.9"}},
 			}
-			if test.service != none {
+			if test.service {
 				observed.DerivedService = &corev1.Service{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: export.DerivedServiceName(first), UID: "uid-of-service"},
 					Spec: corev1.ServiceSpec{
 						ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}, Selector: map[string]string{"app": "web"},
 					},
 				}
-			}
-			if test.service != none && test.service != "" {
-				observed.DerivedService.OwnerReferences = []metav1.OwnerReference{{
-					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: test.service, Controller: ptr.To(true),
-				}}
 			}
 			var contributions []Contribution
 			if test.exported {
@@ -94,9 +84,6 @@ func TestAdopt(t *testing.T) {
 			diff(t, "IPs", imported.Spec.IPs, []string{"10.96.0.9"})
 			observed.ServiceImport = imported
 			diff(t, "IPs later", Merge(observed, contributions).ServiceImport.Spec.IPs, []string{"10.96.0.9"})
-			if derived == nil {
-				return
-			}
 			diff(t, "IPs of the Service", derived.Spec.ClusterIPs, []string{"10.96.0.9"})
 			diff(t, "selector", len(derived.Spec.Selector), 0)
 			if was := observed.DerivedService; !export.IsManaged(derived) || was != nil && (derived.UID != was.UID || NeedsRecreation(was, derived)) {
