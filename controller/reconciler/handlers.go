@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -40,16 +39,11 @@ func (r *Reconciler) onProperties() {
 	r.enqueueAll("", 0)
 }
 
-// dependsOnMembers reports whether an export depends on the set of members and on their properties.
-func dependsOnMembers(each *v1beta1.ServiceExport) bool {
-	return each.Annotations[export.AnnotationClusters] != "" ||
-		meta.FindStatusCondition(each.Status.Conditions, ConditionReach) != nil
-}
-
 // MemberChanged implements member.Handler, and handles changes that the Tracker reports.
 func (r *Reconciler) MemberChanged(cluster string) {
 	r.enqueueCluster(cluster)
-	r.enqueueExports(dependsOnMembers)
+	// ConditionReach depends on the set of members and on their properties.
+	r.enqueueExports(func(e *v1beta1.ServiceExport) bool { return e.Annotations[export.AnnotationClusters] != "" })
 }
 
 // enqueueExports enqueues the exports of the local cluster for which concerned returns true.

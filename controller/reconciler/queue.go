@@ -39,7 +39,7 @@ type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu sync.Mutex
-	// limited counts the passes that AddLimited caused in the current limitedWindow, which began at since.
+	// limited counts the passes that AddLimited caused in the current limitedWindow, which began at since; zero before the first.
 	limited map[types.NamespacedName]caused
 	since   time.Time
 }
@@ -54,7 +54,6 @@ func newQueue() *queue {
 	return &queue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(limiter),
 		limited:                    map[types.NamespacedName]caused{},
-		since:                      time.Now(),
 	}
 }
 
