@@ -25,8 +25,11 @@ func TestShares(t *testing.T) {
 		{"west=10", "east=0 west=3", "east=0 west=3", "east=0 west=1728"},                                      // nothing else is ready
 		{"west=10, north=30", "east=0 west=3 north=8", "east=0 north=8 west=3", "east=0 north=1920 west=1728"}, // their ratio, 1 to 3
 		{"west=0", "east=0 west=3", "east=0 west=0", "east=0 west=0"},
+		{"west=10", "east=5 west=0", "east=5 west=0", "east=10240 west=0"},
 		{"west=10, north=20", "east=9 west=5 north=0", "east=9 north=0 west=1", "east=5120 north=0 west=1024"}, // 10 % without north
 		{"west=50, north=50", "east=9 west=5 north=0", "east=0 north=0 west=5", "east=0 north=0 west=5120"},    // still nothing for east
+		{"west=50, north=60", "east=1 west=10", "east=0 west=10", "east=0 west=2560"},
+		{"gone=100", "east=9 west=5", "east=0 west=0", "east=0 west=0"},
 		{"west=100", "east=3 west=1", "east=0 west=1", "east=0 west=51200"},
 		{"west=70, east=30", "east=1 west=7 north=5", "east=1 north=0 west=2", "east=15360 north=0 west=5120"},
 		{"west=10, north=20", "east=7 west=1 north=0", "east=7 north=0 west=1", "east=6656 north=0 west=5120"},
