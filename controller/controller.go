@@ -94,7 +94,6 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 	if c.options.Probes != nil {
 		group.Go(func() { probe.Serve(ctx, c.options.Probes, cluster, c.probeKey(ctx, group)) })
 	}
-	c.readiness.set(notFull)
 	c.own.Start(ctx, group)
 	if err := c.api.Open(ctx, group, end); err != nil {
 		return err
@@ -109,14 +108,11 @@ func (c *controller) work(ctx context.Context, group *sync.WaitGroup, end contex
 		if c.full() {
 			return ""
 		}
-		return notFull
+		return starting()
 	})
 	// The election starts before the caches are full: meanwhile, the Lease of a killed leader runs out.
 	return c.elect(ctx, func(ctx context.Context) error { return c.lead(ctx, cluster) })
 }
-
-// notFull is the reason why a replica is not ready before its caches are full.
-const notFull = "the caches of the local cluster are not full yet"
 
 // full reports whether the caches of the local cluster are full.
 func (c *controller) full() bool { return c.own.HasSynced() && c.api.HasSynced() }
@@ -133,11 +129,10 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	// The caches of the local cluster come first: the controller must know the existing objects and members before it
 	// deletes anything. After a broken watch, it starts only once the objects are listed again. All other caches are as current
 	// as those of a running leader.
-	c.readiness.set(notFull)
+	c.readiness.check(starting)
 	if !cache.WaitForCacheSync(ctx.Done(), c.full, c.gate.Current) {
 		return nil
 	}
-	c.readiness.set("the IP families of the local cluster are not known yet")
 	services, err := local.Services(ctx, c.client)
 	if err != nil {
 		return err
@@ -155,7 +150,6 @@ func (c *controller) lead(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	c.readiness.set("the ClusterProperties of the local cluster are not known yet")
 	last, err := heartbeat.Last(ctx, c.client, c.options.Namespace, cluster)
 	if err != nil {
 		return err

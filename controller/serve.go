@@ -18,22 +18,22 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// readiness has the reason why the controller is not ready. The zero value is not ready.
+// readiness has the reason why the controller is not ready. The zero value is starting.
 type readiness struct {
 	reason atomic.Pointer[func() string]
 }
 
-// set stores a constant reason. Empty means ready.
-func (r *readiness) set(reason string) { r.check(func() string { return reason }) }
+// starting is the reason while the controller waits for the API server of the local cluster: its log says for what.
+func starting() string { return "the state of the local cluster is not known yet" }
 
-// check makes get call a function for the reason.
+// check makes get call a function for the reason. Empty means ready.
 func (r *readiness) check(reason func() string) { r.reason.Store(&reason) }
 
 func (r *readiness) get() string {
 	if reason := r.reason.Load(); reason != nil {
 		return (*reason)()
 	}
-	return "the id of the local cluster is not known yet"
+	return starting()
 }
 
 // connections is the maximum number of open connections of a port. A further connection closes the oldest one, so that

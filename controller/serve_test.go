@@ -47,10 +47,8 @@ func TestServe(t *testing.T) {
 		}
 	}
 	get(health, "/healthz", http.StatusOK, "ok")
-	get(health, "/readyz", http.StatusServiceUnavailable, "id of the local cluster")
-	ready.set("caches")
-	get(health, "/readyz", http.StatusServiceUnavailable, "caches")
-	ready.set("")
+	get(health, "/readyz", http.StatusServiceUnavailable, "state of the local cluster")
+	ready.check(func() string { return "" })
 	get(health, "/readyz", http.StatusOK, "ok")
 	get(listener, "/metrics", http.StatusOK, "clusterset_controller_leader 0")
 	get(listener, "/other", http.StatusNotFound, "")
