@@ -196,6 +196,4 @@ type Endpoint struct {
 	Reason  string `json:"reason"`
 	// Zone is empty if unknown.
 	Zone string `json:"zone,omitempty"`
-	// HintedFor are the local zones and nodes in its hints; empty without hints.
-	HintedFor []string `json:"hintedFor,omitempty"`
 }

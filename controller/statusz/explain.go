@@ -70,8 +70,8 @@ func Explain(s Subject) state.Explanation {
 	for _, from := range decision.Precedence {
 		e.export(from)
 	}
-	e.rest()
 	e.wait()
+	e.rest()
 	e.count()
 	e.findings()
 	e.summarize()
@@ -83,6 +83,8 @@ type explanation struct {
 	state.Explanation
 	result   merge.Result
 	decision merge.Decision
+	// hints are those of the endpoints, until these are sorted.
+	hints []*discoveryv1.EndpointHints
 }
 
 func (e *explanation) headless() bool {
@@ -155,8 +157,8 @@ func (e *explanation) export(from merge.Contribution) {
 			how, why := e.use(from, who, slice, endpoint, ready[endpoint.Addresses[0]], rules)
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
 				Address: endpoint.Addresses[0], Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
-				HintedFor: hintsOf(endpoint.Hints),
 			})
+			e.hints = append(e.hints, endpoint.Hints)
 		}
 	}
 }
@@ -236,19 +238,18 @@ func (e *explanation) rest() {
 // wait marks the endpoints that hints keep waiting: kube-proxy uses those without a local zone or node only if none
 // with one is ready. It ignores all hints if a ready endpoint has none.
 func (e *explanation) wait() {
-	nobody := func(each state.Endpoint) bool { return slices.Equal(each.HintedFor, []string{forNobody}) }
 	var first []string
-	for _, each := range e.Endpoints {
+	for i, each := range e.Endpoints {
 		switch {
 		case each.State != state.Used:
-		case len(each.HintedFor) == 0 || e.headless():
+		case e.hints[i] == nil || e.headless():
 			return
-		case !nobody(each) && !slices.Contains(first, each.Cluster):
+		case !forNobody(e.hints[i]) && !slices.Contains(first, each.Cluster):
 			first = append(first, each.Cluster)
 		}
 	}
 	for i := range e.Endpoints {
-		if each := &e.Endpoints[i]; each.State == state.Used && nobody(*each) && len(first) > 0 {
+		if each := &e.Endpoints[i]; each.State == state.Used && len(first) > 0 && forNobody(e.hints[i]) {
 			each.State = state.Waiting
 			each.Reason = "hints put " + strings.Join(first, " and ") + " first: used only if no endpoint there is ready"
 		}

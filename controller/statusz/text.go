@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -51,28 +52,10 @@ func (e *explanation) summarize() {
 	e.Summary += " " + traffic + "."
 }
 
-// forNobody is the text for hints that no local node follows.
-const forNobody = "no local zone"
-
-// hintsOf returns the local zones and nodes in hints, or forNobody.
-func hintsOf(hints *discoveryv1.EndpointHints) (texts []string) {
-	if hints == nil {
-		return nil
-	}
-	for _, each := range hints.ForNodes {
-		if !placement.ForNobody(each.Name) {
-			texts = append(texts, "node "+each.Name)
-		}
-	}
-	for _, each := range hints.ForZones {
-		if !placement.ForNobody(each.Name) {
-			texts = append(texts, "zone "+each.Name)
-		}
-	}
-	if len(texts) == 0 {
-		return []string{forNobody}
-	}
-	return texts
+// forNobody reports whether no local node follows hints.
+func forNobody(hints *discoveryv1.EndpointHints) bool {
+	return !slices.ContainsFunc(hints.ForNodes, func(node discoveryv1.ForNode) bool { return !placement.ForNobody(node.Name) }) &&
+		!slices.ContainsFunc(hints.ForZones, func(zone discoveryv1.ForZone) bool { return !placement.ForNobody(zone.Name) })
 }
 
 func compareAddresses(a, b string) int {

@@ -130,7 +130,7 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 // expectedText is Expected as text.
 func (a NameAnswer) expectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }
 
-// Text writes the explanation as text. Wide output has all properties, and zones and hints of endpoints.
+// Text writes the explanation as text. Wide output has all properties, and zones of endpoints.
 func (e *Explanation) Text(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
 	first := "oldest"
@@ -167,7 +167,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	}
 	for _, each := range e.Endpoints {
 		endpoints = append(endpoints, []any{
-			each.Address, each.Cluster, each.State, each.Reason, each.Zone, strings.Join(each.HintedFor, ", "),
+			each.Address, each.Cluster, each.State, each.Reason, each.Zone,
 		})
 	}
 	ruled := wide || slices.ContainsFunc(e.Exports, func(each state.Export) bool { return len(each.Rules) > 0 })
@@ -179,7 +179,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		{ruled, "Exports", "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES", exports},
 		{wide, "Properties", "PROPERTY VALUE FROM CONFLICTS", properties},
 		{wide, "Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
-		{wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", endpoints},
+		{wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE", endpoints},
 	} {
 		if err := Table(out, section.wide, "\n"+section.title+"\n", section.headings, section.rows); err != nil {
 			return err
