@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -107,25 +106,17 @@ func (m *Member) readHeartbeat(ctx context.Context) (version, uid string, err er
 	return list.ResourceVersion, uid, nil
 }
 
-// A watch that ends sooner, without a change, fails with errShort: a proxy may not support watches.
-const shortest = time.Second
-
-var errShort = errors.New("the watch ended at once")
-
-// watchFrom calls put or remove for each change after *version, and advances *version, until the watch or the context ends.
-// After an error, the objects must be listed again.
+// watchFrom calls put or remove for each change after a version, until the watch or the context ends.
 func watchFrom[T any, P interface {
 	*T
 	object
-	GetResourceVersion() string
 }](
-	ctx context.Context, m *Member, watched string, request func(metav1.ListOptions) *rest.Request, version *string,
+	ctx context.Context, m *Member, watched string, request func(metav1.ListOptions) *rest.Request, version string,
 	put, remove func(P),
 ) error {
-	began, from := time.Now(), *version
 	seconds := 300 + rand.Int64N(300) // so that the watches of all members do not end at once
 	body, err := request(metav1.ListOptions{
-		Watch: true, AllowWatchBookmarks: true, ResourceVersion: from, TimeoutSeconds: &seconds,
+		Watch: true, AllowWatchBookmarks: true, ResourceVersion: version, TimeoutSeconds: &seconds,
 	}).Stream(ctx)
 	if m.note(ctx, watched, err); err != nil {
 		return err
@@ -135,7 +126,7 @@ func watchFrom[T any, P interface {
 	lost := time.AfterFunc(silence, func() { body.Close() })
 	defer lost.Stop()
 	// SliceBytes does not count the fields that export.Strip removes, such as managedFields.
-	err = events(body, maxOther+2*m.Limits().SliceBytes, func(event metav1.WatchEvent) error {
+	return events(body, maxOther+2*m.Limits().SliceBytes, func(event metav1.WatchEvent) error {
 		lost.Reset(silence)
 		if event.Type == string(watch.Error) {
 			status := &metav1.Status{}
@@ -154,25 +145,26 @@ func watchFrom[T any, P interface {
 		case watch.Deleted:
 			remove(object)
 		}
-		*version = object.GetResourceVersion()
 		return nil
 	})
-	if err == nil && *version == from && time.Since(began) < shortest {
-		return errShort
-	}
-	return err
 }
 
-// follow repeats the function once until the context ends: soon after a call that returned good, otherwise with backoff.
-// A value from early ends a wait.
-func (m *Member) follow(ctx context.Context, watched string, early <-chan struct{}, once func() (good bool, err error)) {
+// follow lists and watches objects again and again until the context ends: soon after a watch that lasted, otherwise with
+// backoff. It lists before each watch, because a restored etcd sends nothing to a watch from a resourceVersion that it has not
+// reached yet, and because the address may lead to another cluster now. A value from early ends a wait.
+func (m *Member) follow(ctx context.Context, watched string, early <-chan struct{},
+	list func() (version string, err error), watch func(version string) error,
+) {
 	for delay := retry.DelayFunc(); ctx.Err() == nil; {
-		good, err := once()
+		version, err := list()
+		m.note(ctx, watched, err)
+		if began := time.Now(); err == nil {
+			if err = watch(version); time.Since(began) > lasting {
+				delay = retry.DelayFunc()
+			}
+		}
 		if err != nil {
 			klog.FromContext(ctx).V(4).Info("Retrying member", "watched", watched, "err", err)
-		}
-		if good {
-			delay = retry.DelayFunc()
 		}
 		select {
 		case <-ctx.Done():
@@ -182,70 +174,35 @@ func (m *Member) follow(ctx context.Context, watched string, early <-chan struct
 	}
 }
 
-// readHeartbeats lists the heartbeat and watches it. It lists again before each watch, because a restored etcd sends nothing to
-// a watch from a resourceVersion that it has not reached yet.
+// readHeartbeats lists the heartbeat and watches it.
 func (m *Member) readHeartbeats(ctx context.Context) {
-	m.follow(ctx, watchedHeartbeat, nil, func() (good bool, err error) {
+	renewed := func(lease *coordinationv1.Lease) {
+		m.hear(lease, false)
+		select {
+		case <-ctx.Done():
+		case <-time.After(heartbeatPause):
+		}
+	}
+	ignore := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
+	m.follow(ctx, watchedHeartbeat, nil, func() (string, error) {
 		version, _, err := m.readHeartbeat(ctx)
-		if m.note(ctx, watchedHeartbeat, err); err != nil {
-			return false, err
-		}
-		began := time.Now()
-		renewed := func(lease *coordinationv1.Lease) {
-			m.hear(lease, false)
-			select {
-			case <-ctx.Done():
-			case <-time.After(heartbeatPause):
-			}
-		}
-		ignore := func(*coordinationv1.Lease) {} // after a deletion the Tracker notices the missing heartbeats
-		err = watchFrom(ctx, m, watchedHeartbeat, m.heartbeatRequest, &version, renewed, ignore)
-		return time.Since(began) > lasting, err
+		return version, err
+	}, func(version string) error {
+		return watchFrom(ctx, m, watchedHeartbeat, m.heartbeatRequest, version, renewed, ignore)
 	})
 }
 
-// readSlices lists the slices, and then watches them. It lists them again after a watch error, if the etcd may be another one,
-// and if the limits may have room for slices that the last list left out.
+// readSlices lists the slices and watches them. The watch ends when there may be room for slices that the list left out.
 func (m *Member) readSlices(ctx context.Context) {
-	version := ""      // all changes up to it are known; empty: list the slices
-	var listed *string // see listSlices
-	// end cancels the watch when there may be room for slices that the list left out; the slices are then listed again.
 	current, end := context.WithCancel(ctx)
-	m.follow(ctx, watchedSlices, m.back, func() (good bool, err error) {
-		if version == "" || current.Err() != nil || !m.unchanged(ctx, version, listed) {
-			end()
-			current, end = context.WithCancel(ctx)
-			version, listed, err = m.listSlices(ctx, end)
-			if m.note(ctx, watchedSlices, err); err != nil {
-				return false, err
-			}
-		}
-		began := time.Now()
-		err = watchFrom(current, m, watchedSlices, m.slicesRequest, &version, m.putSlice, m.removeSlice)
-		if err != nil && !apierrors.IsTooManyRequests(err) { // after 429, a list would cost an overloaded API server more
-			version = ""
-		}
-		return err == nil || time.Since(began) > lasting, err
+	m.follow(ctx, watchedSlices, m.back, func() (string, error) {
+		end()
+		current, end = context.WithCancel(ctx)
+		return m.listSlices(ctx, end)
+	}, func(version string) error {
+		return watchFrom(current, m, watchedSlices, m.slicesRequest, version, m.putSlice, m.removeSlice)
 	})
-}
-
-// unchanged reports whether slices may be watched again from a version without another list. They must be listed first if the
-// etcd was restored from a backup, if it belongs to another cluster, if the last list may be incomplete, or if the heartbeat
-// cannot be read: during an outage, a restored etcd may advance past the version.
-func (m *Member) unchanged(ctx context.Context, from string, listed *string) bool {
-	if listed == nil {
-		return false
-	}
-	version, uid, err := m.readHeartbeat(ctx)
-	if err != nil {
-		return false // the list reports the error
-	}
-	order, err := resourceversion.CompareResourceVersion(version, from)
-	if err != nil || order < 0 || *listed != "" && uid != *listed {
-		return false
-	}
-	*listed = uid // the member's first heartbeat may be newer than the list
-	return true
+	end()
 }
 
 // pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and doubled
@@ -254,8 +211,8 @@ const pageSize, pagesToGrow = 100, 8
 
 // listSlices lists the slices of a member in pages, and stores those that the limits allow. Only these and one page are in memory.
 // The list may come from another cluster than the last heartbeat, so the heartbeat is read again before the list becomes
-// visible. again is passed to limits.Store.BeginList. listed is the KubeSystemUID of the cluster, nil if the list may be incomplete.
-func (m *Member) listSlices(ctx context.Context, again func()) (version string, listed *string, err error) {
+// visible. again is passed to limits.Store.BeginList.
+func (m *Member) listSlices(ctx context.Context, again func()) (version string, err error) {
 	selection := m.BeginList(m.set.config.Local.Imported(m.cluster), again)
 	defer func() {
 		if err != nil {
@@ -277,9 +234,9 @@ func (m *Member) listSlices(ctx context.Context, again func()) (version string, 
 			continue
 		case errors.Is(err, errTooLarge):
 			// The object cannot be skipped: the unreadable response has the token of the next page.
-			return "", nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
+			return "", fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		case err != nil:
-			return "", nil, err
+			return "", err
 		}
 		if options.Continue == "" {
 			break
@@ -290,10 +247,8 @@ func (m *Member) listSlices(ctx context.Context, again func()) (version string, 
 	}
 	_, uid, err := m.readHeartbeat(ctx)
 	if err != nil {
-		return "", nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
+		return "", fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
-	if m.replace(ctx, selection, uid) {
-		return version, nil, nil
-	}
-	return version, &uid, nil
+	m.replace(ctx, selection, uid)
+	return version, nil
 }

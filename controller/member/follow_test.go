@@ -3,12 +3,10 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,9 +23,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
-// answers is a server that answers one request at a time: lists of slices are empty, and lists of the heartbeat are, too,
-// unless heartbeat is set. watch answers watches.
-func answers(t *testing.T, heartbeat func() (*coordinationv1.LeaseList, error),
+// answers is a server that answers one request at a time: lists of slices are empty, and those of the heartbeat have leases, nil
+// for none. watch answers watches.
+func answers(t *testing.T, leases []coordinationv1.Lease,
 	watch func(request *http.Request, resource string) (io.ReadCloser, error),
 ) roundTrip {
 	var mu sync.Mutex
@@ -40,11 +38,8 @@ func answers(t *testing.T, heartbeat func() (*coordinationv1.LeaseList, error),
 			return watch(request, resource)
 		case resource != "leases":
 			return sent(t, &discoveryv1.EndpointSliceList{ListMeta: version}), nil
-		case heartbeat == nil:
-			return sent(t, &coordinationv1.LeaseList{ListMeta: version}), nil
 		}
-		list, err := heartbeat()
-		return sent(t, list), err
+		return sent(t, &coordinationv1.LeaseList{ListMeta: version, Items: leases}), nil
 	}
 }
 
@@ -67,84 +62,38 @@ func (m *Member) reads(t *testing.T) (stop func()) {
 	}
 }
 
-// TestWhatIsListedAgain: after a watch ends, slices are watched again, and listed first if they may be incomplete otherwise.
-func TestWhatIsListedAgain(t *testing.T) {
-	const once, again = "list watch watch", "list watch list watch"
+// TestEachWatchFollowsAList: slices are listed before each watch, which ends if there may be room for slices that were left out.
+func TestEachWatchFollowsAList(t *testing.T) {
 	for name, test := range map[string]struct {
-		lasts  time.Duration // of each watch except the last, without a change
-		second error         // of the second watch, if it is not opened
-		room   bool          // appears during the first watch for a slice that was left out
-		lacks  bool          // the lists lack exports
-		// beats are the resourceVersion and the UID in each list of the heartbeat, for a minute each; - for a list that fails.
-		beats string
-		want  string
-	}{
-		"it lasted":        {want: once},
-		"it ended at once": {lasts: shortest / 2, want: again},
-		"too busy":         {second: apierrors.NewTooManyRequests("", 1), want: once + " watch"},
-		"it is refused":    {second: apierrors.NewUnauthorized(""), want: once + " list watch"},
-		"there is room":    {lasts: time.Hour, room: true, want: again},
-
-		"the list was incomplete":                  {lacks: true, want: again},
-		"the first heartbeat came after the list":  {beats: "200: 200:a", want: once},
-		"and then etcd was another cluster's":      {beats: "200: 200:a 300:b", want: once + " list watch"},
-		"etcd was restored":                        {beats: "200:a 199:a", want: again},
-		"etcd is another cluster's":                {beats: "200:a 300:b", want: again},
-		"the heartbeat was deleted":                {beats: "200:a 300:", want: again},
-		"resourceVersions are not numbers anymore": {beats: "200:a x:a", want: again},
-		"the heartbeat cannot be read":             {beats: "200:a - 200:a", want: again},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var asked []string // of slices
-				watches, began, beats := 0, time.Now(), strings.Fields(cmp.Or(test.beats, "200:a 200:a"))
-				last := len(slices.DeleteFunc(slices.Clone(beats), func(beat string) bool { return beat == "-" }))
-				heartbeat := func() (*coordinationv1.LeaseList, error) {
-					at := min(int(time.Since(began)/time.Minute), len(beats)-1)
-					version, uid, found := strings.Cut(beats[at], ":")
-					if !found {
-						beats = slices.Delete(beats, at, at+1)
-						return &coordinationv1.LeaseList{}, syscall.ECONNREFUSED
+		ends bool // the first watch, after a minute
+		room bool // appears during the first watch
+	}{"ended": {ends: true}, "there is room": {room: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []string // of slices
+			server := answers(t, nil, func(request *http.Request, resource string) (io.ReadCloser, error) {
+				body, end := opened(request)
+				if resource != "leases" {
+					if asked = append(asked, "watch"); test.ends && len(asked) == 2 {
+						time.AfterFunc(time.Minute, func() { end.Close() })
 					}
-					list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
-					if uid != "" {
-						list.Items = []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
-							ResourceVersion: "50", Annotations: map[string]string{HeartbeatUIDAnnotation: uid},
-						}}}
-					}
-					return list, nil
 				}
-				server := answers(t, heartbeat, func(request *http.Request, resource string) (io.ReadCloser, error) {
-					body, end := opened(request)
-					if resource == "leases" {
-						return body, nil
-					}
-					asked = append(asked, "watch")
-					if watches++; watches < last {
-						time.AfterFunc(cmp.Or(test.lasts, time.Minute), func() { end.Close() })
-					} else if watches == 2 {
-						return body, test.second
-					}
-					return body, nil
-				})
-				m := (&surroundings{
-					lacks: test.lacks, listed: func(string, []types.NamespacedName) { asked = append(asked, "list") },
-				}).west()
-				pool := limits.NewPool(1)
-				pool.Hold("other", 1)
-				m.Store = limits.NewStore("west", limits.Default, pool, nil)
-				stop := connected(t, m, "https://west", server).reads(t)
-				if test.room {
-					<-time.After(time.Second)
-					m.putSlice(slice("one", "web", "2"))
-					pool.Hold("other", 0)
-				}
-				<-time.After(3 * time.Minute)
-				stop()
-				if got := strings.Join(asked, " "); got != test.want {
-					t.Errorf("asked for %q, want %q", got, test.want)
-				}
+				return body, nil
 			})
+			m := (&surroundings{listed: func(string, []types.NamespacedName) { asked = append(asked, "list") }}).west()
+			pool := limits.NewPool(1)
+			pool.Hold("other", 1)
+			m.Store = limits.NewStore("west", limits.Default, pool, nil)
+			stop := connected(t, m, "https://west", server).reads(t)
+			<-time.After(time.Second)
+			if test.room {
+				m.putSlice(slice("one", "web", "2"))
+				pool.Hold("other", 0)
+			}
+			<-time.After(2 * time.Minute)
+			stop()
+			if got := strings.Join(asked, " "); got != "list watch list watch" {
+				t.Errorf("%s: asked for %q", name, got)
+			}
 		})
 	}
 }
@@ -235,11 +184,8 @@ func TestSlicesFollowTheHeartbeat(t *testing.T) {
 func TestManyHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heartbeats, renewed := 0, event(t, "MODIFIED", encode(t, &coordinationv1.Lease{}), 0)
-		many := func() (*coordinationv1.LeaseList, error) {
-			return &coordinationv1.LeaseList{Items: make([]coordinationv1.Lease, 1000)}, nil
-		}
 		m := (&surroundings{heard: func(Heartbeat, bool) { heartbeats++ }}).west()
-		stop := connected(t, m, "https://west", answers(t, many, func(request *http.Request, resource string) (io.ReadCloser, error) {
+		stop := connected(t, m, "https://west", answers(t, make([]coordinationv1.Lease, 1000), func(request *http.Request, resource string) (io.ReadCloser, error) {
 			body, end := opened(request)
 			if resource == "leases" {
 				go func() { _, _ = io.WriteString(end, strings.Repeat(renewed, 1000)) }()

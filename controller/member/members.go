@@ -53,8 +53,8 @@ type Tracker interface {
 	LeaseRead(from *Member, is Heartbeat, renewed bool)
 	// Listed is called with the services in a complete list of a member's slices, and the UID in the heartbeat that was read
 	// after the list, empty for none. Unless it ignores the list, it calls show, which makes the list visible to Store.Read,
-	// and judges the list before any verdict is read. It reports whether the list lacks a known service.
-	Listed(from *Member, uid string, services []types.NamespacedName, show func()) (lacks bool)
+	// and judges the list before any verdict is read.
+	Listed(from *Member, uid string, services []types.NamespacedName, show func())
 }
 
 // A Handler requests reconciles. Its methods must not block.

@@ -139,7 +139,6 @@ func TestPagesAreReadInTurn(t *testing.T) {
 func TestLostWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bookmarks = 4
-		version := "1"
 		m := connected(t, (&surroundings{}).west(), "https://west", roundTrip(func(*http.Request) (io.ReadCloser, error) {
 			body, writer := io.Pipe()
 			go func() {
@@ -151,7 +150,7 @@ func TestLostWatch(t *testing.T) {
 			return body, nil
 		}))
 		began, nobody := time.Now(), func(*discoveryv1.EndpointSlice) { t.Error("there is an event") }
-		if err := watchFrom(t.Context(), m, watchedSlices, m.slicesRequest, &version, nobody, nobody); err != nil {
+		if err := watchFrom(t.Context(), m, watchedSlices, m.slicesRequest, "1", nobody, nobody); err != nil {
 			t.Error(err)
 		}
 		if lasted := time.Since(began); lasted != bookmarks*time.Minute+silence {

@@ -25,19 +25,17 @@ func (m *Member) changed(services []types.NamespacedName) {
 	}
 }
 
-// replace makes a complete list visible, and reports whether it lacks a known service. uid is the UID of the listed cluster.
-// The handler is notified only of services that changed. The Tracker calls Show, so that it judges the list before any
-// verdict is read.
-func (m *Member) replace(ctx context.Context, list *limits.List, uid string) (lacks bool) {
+// replace makes a complete list visible. uid is the UID of the listed cluster. The handler is notified only of services that
+// changed. The Tracker calls Show, so that it judges the list before any verdict is read.
+func (m *Member) replace(ctx context.Context, list *limits.List, uid string) {
 	before := m.Synced()
 	var changed []types.NamespacedName
-	lacks = m.set.config.Tracker.Listed(m, uid, list.Services(), func() { changed = m.Show(list) })
+	m.set.config.Tracker.Listed(m, uid, list.Services(), func() { changed = m.Show(list) })
 	m.changed(changed)
 	if !before && m.Synced() {
 		klog.FromContext(ctx).Info("Member synced", "slices", m.Published())
 		m.set.handler.MemberChanged(m.cluster)
 	}
-	return lacks
 }
 
 // Publishing returns the members that publish slices of a service, in no order. The list is new.

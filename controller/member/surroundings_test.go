@@ -24,7 +24,6 @@ type surroundings struct {
 	heard          func(is Heartbeat, renewed bool)
 	listed         func(uid string, services []types.NamespacedName)
 	ignores        bool // lists
-	lacks          bool // whether lists lack exports
 }
 
 func call[T any](function func(T), argument T) {
@@ -48,14 +47,13 @@ func (s *surroundings) LeaseRead(_ *Member, is Heartbeat, renewed bool) {
 	}
 }
 
-func (s *surroundings) Listed(_ *Member, uid string, services []types.NamespacedName, show func()) bool {
+func (s *surroundings) Listed(_ *Member, uid string, services []types.NamespacedName, show func()) {
 	if !s.ignores {
 		show()
 	}
 	if s.listed != nil {
 		s.listed(uid, services)
 	}
-	return s.lacks
 }
 
 func (s *surroundings) MemberChanged(cluster string) { call(s.memberChanged, cluster) }

@@ -208,11 +208,11 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 }
 
 // Listed implements member.Tracker.
-func (t *Tracker) Listed(from *member.Member, uid string, services []types.NamespacedName, show func()) (lacks bool) {
+func (t *Tracker) Listed(from *member.Member, uid string, services []types.NamespacedName, show func()) {
 	t.update(from.Cluster(), from, func(now time.Time, m *Member) {
 		show()
 		before, lacking := t.compare(m.Cluster, services)
-		m.ListedUID, m.Shrunk, lacks = uid, time.Time{}, lacking > 0
+		m.ListedUID, m.Shrunk = uid, time.Time{}
 		if lacking > 0 {
 			m.Shrunk = now
 		}
@@ -224,7 +224,6 @@ func (t *Tracker) Listed(from *member.Member, uid string, services []types.Names
 		}
 		m.lacking = lacking
 	})
-	return lacks
 }
 
 // Probed records the result of a probe of a member: see liveness.Member.
