@@ -22,9 +22,9 @@ type List struct {
 
 // BeginList begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
 // it all slices of the list. Then call Show or, if the list failed, Abandon. From now on, again is called at most once,
-// with a delay, when there may be room for services that are left out; it must not block.
+// with a delay, while anything is left out; it must not block.
 func (s *Store) BeginList(imported map[types.NamespacedName]Weight, again func()) *List {
-	s.again.Store(&again)
+	s.again = again
 	return &List{of: s, content: placesOf(imported), excess: Excess{}}
 }
 
@@ -76,7 +76,7 @@ func (l *List) Services() (all []types.NamespacedName) {
 func (s *Store) Abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(func() {})
+	s.hold()
 }
 
 // Show replaces the slices with those of a complete list, and returns the services that changed. They include the
@@ -87,19 +87,20 @@ func (s *Store) Show(list *List) []types.NamespacedName {
 	before, changed := s.content, sets.Set[types.NamespacedName]{}
 	s.content, s.excess = list.content, list.excess
 	s.synced = true
-	if s.truncated.Add(1); len(list.excess) == 0 {
-		s.truncated.Store(0)
-	}
-	s.count(func() {
-		for name, is := range s.services {
-			if len(is.slices) > 0 {
-				is.least = before.services[name].least
-				s.set(name, is)
-			} else if !is.withheld {
-				s.drop(name) // it is no longer published
-			}
+	for name, is := range s.services {
+		if len(is.slices) > 0 {
+			is.least = before.services[name].least
+			s.set(name, is)
+		} else if !is.withheld {
+			s.drop(name) // it is no longer published
 		}
-	})
+	}
+	s.hold()
+	if s.truncated++; len(list.excess) == 0 {
+		s.truncated = 0
+	} else {
+		s.askForList()
+	}
 	for name, was := range before.services {
 		if was.withheld {
 			changed.Insert(name)

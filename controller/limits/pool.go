@@ -20,13 +20,12 @@ type Pool struct {
 
 	mu      sync.Mutex
 	members map[string]bool
-	held    map[string]int    // by cluster, even if it is not a member
-	short   map[string]func() // by member whose claim was refused; called when anything is given back
+	held    map[string]int // by cluster, even if it is not a member
 }
 
 // NewPool returns a pool without members and with nothing in use.
 func NewPool(total int) *Pool {
-	return &Pool{total: total, members: map[string]bool{}, held: map[string]int{}, short: map[string]func(){}}
+	return &Pool{total: total, members: map[string]bool{}, held: map[string]int{}}
 }
 
 // SetMembers replaces the members. Nothing is reserved for other clusters.
@@ -37,7 +36,6 @@ func (p *Pool) SetMembers(members []string) {
 	for _, member := range members {
 		p.members[member] = true
 	}
-	p.wake()
 }
 
 // Use returns the amount that is in use, and the total.
@@ -54,30 +52,18 @@ func (p *Pool) Use() (used, total int) {
 func (p *Pool) Hold(member string, amount int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	less := amount < p.held[member]
-	if p.held[member] = amount; less {
-		p.wake()
-	}
+	p.held[member] = amount
 }
 
-// Claim reports whether a member may hold that amount in total. If so, the member holds at least that much now; if not,
-// again is called once anything is given back, and must not block.
-func (p *Pool) Claim(member string, amount int, again func()) bool {
+// Claim reports whether a member may hold that amount in total. If so, the member holds at least that much now.
+func (p *Pool) Claim(member string, amount int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if amount > p.room(member) {
-		p.short[member] = again
 		return false
 	}
 	p.held[member] = max(p.held[member], amount)
 	return true
-}
-
-func (p *Pool) wake() {
-	for _, again := range p.short {
-		again()
-	}
-	clear(p.short)
 }
 
 // room returns the most that a member may hold now: its reserved part, or more as long as the reserved parts of all other

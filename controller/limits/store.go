@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// After a list that left something out, the next one waits relistAfter, and twice as long each time up to relistAtMost,
+// While something is left out, the member is listed again after relistAfter, and then twice as long each time up to relistAtMost,
 // so that a member that stays at its limits is rarely listed.
 const (
 	relistAfter  = 5 * time.Second
@@ -30,9 +29,9 @@ type Store struct {
 	limits  Limits
 	memory  *Pool
 	// again requests another list of the member: see BeginList. It is nil once it was called.
-	again atomic.Pointer[func()]
+	again func()
 	// truncated is the number of consecutive lists that left something out.
-	truncated atomic.Int32
+	truncated int
 
 	mu     sync.RWMutex
 	synced bool
@@ -112,8 +111,8 @@ func placesOf(imported map[types.NamespacedName]Weight) content {
 // NewStore returns the store of a member, which takes its memory from a Pool. Until the member is listed, the imported
 // services keep their place.
 func NewStore(cluster string, limits Limits, memory *Pool, imported map[types.NamespacedName]Weight) *Store {
-	s := &Store{cluster: cluster, limits: limits, memory: memory, excess: Excess{}}
-	s.count(func() { s.content = placesOf(imported) })
+	s := &Store{cluster: cluster, limits: limits, memory: memory, excess: Excess{}, content: placesOf(imported)}
+	s.hold()
 	return s
 }
 
@@ -198,7 +197,6 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 	case is.service.Name == "": // it belongs to no service anymore
 		return changed
 	case of.withheld:
-		s.askForList()
 		return changed
 	case old != nil:
 		of = of.without(old)
@@ -210,9 +208,10 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 		}
 	}
 	if limit == "" {
-		s.count(func() { limit = s.admit(&s.content, of, is) })
+		limit = s.admit(&s.content, of, is)
 	}
 	if limit == "" {
+		s.hold()
 		return append(changed, is.service)
 	}
 	if limit == SliceBytes && !known {
@@ -233,19 +232,15 @@ func (s *Store) Remove(gone *discoveryv1.EndpointSlice) (changed []types.Namespa
 func (s *Store) remove(name types.NamespacedName) (changed []types.NamespacedName) {
 	old := s.slices[name]
 	if old == nil {
-		if len(s.excess) > 0 { // perhaps it was left out
-			s.askForList()
-		}
 		return nil
 	}
 	delete(s.slices, name)
-	s.count(func() {
-		if is := s.services[old.service].without(old); len(is.slices) > 0 {
-			s.set(old.service, is)
-		} else {
-			s.drop(old.service)
-		}
-	})
+	if is := s.services[old.service].without(old); len(is.slices) > 0 {
+		s.set(old.service, is)
+	} else {
+		s.drop(old.service)
+	}
+	s.hold()
 	return []types.NamespacedName{old.service}
 }
 
@@ -259,7 +254,8 @@ func (s *Store) CountCopies(service types.NamespacedName, copies Weight) {
 		return
 	}
 	is.least = copies
-	s.count(func() { s.set(service, is) })
+	s.set(service, is)
+	s.hold()
 }
 
 // admit adds a slice to a service, or returns the limit that the service would exceed; empty means admitted. A service
@@ -276,7 +272,7 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 		return SliceBytes
 	case endpoints > 0 && to.endpoints+endpoints > s.limits.Endpoints:
 		return Endpoints
-	case bytes > 0 && !s.memory.Claim(s.cluster, to.bytes+bytes, s.askForList):
+	case bytes > 0 && !s.memory.Claim(s.cluster, to.bytes+bytes):
 		return Memory
 	}
 	of.slices = append(of.slices, is) // not before: the array would keep a refused slice
@@ -285,25 +281,14 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 	return ""
 }
 
-// count makes a change and counts it. If that frees an exceeded limit, it asks for a list: services that were left out may fit.
-func (s *Store) count(change func()) {
-	services, endpoints, bytes := len(s.services), s.endpoints, s.bytes
-	change()
-	s.memory.Hold(s.cluster, s.bytes)
-	if s.excess[Services] != "" && len(s.services) < services || s.excess[Endpoints] != "" && s.endpoints < endpoints ||
-		s.excess[Memory] != "" && s.bytes < bytes {
-		s.askForList()
-	}
-}
+// hold counts the memory of the stored services.
+func (s *Store) hold() { s.memory.Hold(s.cluster, s.bytes) }
 
 // askForList requests another list of the member, after a delay that grows with each list that leaves something out. It
 // does not block.
 func (s *Store) askForList() {
-	if again := s.again.Swap(nil); again != nil {
-		time.AfterFunc(s.relistDelay(), *again)
+	if s.again != nil {
+		time.AfterFunc(min(relistAtMost, relistAfter<<min(10, max(0, s.truncated-1))), s.again)
+		s.again = nil
 	}
-}
-
-func (s *Store) relistDelay() time.Duration {
-	return min(relistAtMost, relistAfter<<min(10, max(0, s.truncated.Load()-1)))
 }

@@ -57,8 +57,9 @@ func (s *Store) list(imported map[types.NamespacedName]Weight, offered string) *
 
 // asked reports whether the store asked for a list since the last call.
 func (s *Store) asked() bool {
-	again := func() {}
-	return s.again.Swap(&again) == nil
+	asked := s.again == nil
+	s.again = func() {}
+	return asked
 }
 
 // held returns the slices, each with its service if it moved there from another one.
@@ -90,7 +91,7 @@ func names(services []types.NamespacedName) string {
 
 // TestStore plays lists and watches of a member, and checks after each step which services changed and which slices are stored.
 func TestStore(t *testing.T) {
-	type step struct{ do, changed, held string } // changed: "+" if another list is asked for
+	type step struct{ do, changed, held string } // changed: "+" if another list is asked for, as something is left out
 	for name, steps := range map[string][]step{
 		"within the limits": {
 			{"list", "", ""},
@@ -113,37 +114,37 @@ func TestStore(t *testing.T) {
 			{"list a=2 b=3", "a b", "a=2 b=3"},
 			{"put c=1", "c", "a=2 b=3 c=1"},
 			{"put d=1", "+", "a=2 b=3 c=1"},  // a service too many
-			{"delete d", "+", "a=2 b=3 c=1"}, // it may have been left out
+			{"delete d", "", "a=2 b=3 c=1"},
 			{"put a=6", "a", "a=6 b=3 c=1"},
 			{"put a=7", "+", "a=6 b=3 c=1"}, // an endpoint too many
 			{"put a/more=1", "+", "a=6 b=3 c=1"},
 			{"put b=3", "b", "a=6 b=3 c=1"}, // it does not grow
-			{"put b=2", "+ b", "a=6 b=2 c=1"},
-			{"delete c", "+ c", "a=6 b=2"},
-			{"list a=6 b=2 c/1=1 c/2=2", "a b", "a=6 b=2"},
+			{"put b=2", "b", "a=6 b=2 c=1"},
+			{"delete c", "c", "a=6 b=2"},
+			{"list a=6 b=2 c/1=1 c/2=2", "+ a b", "a=6 b=2"},
 			{"put c/1=1", "+", "a=6 b=2"},     // it would fit, without the rest of its service
 			{"import y=2 z=2", "", "a=6 b=2"}, // before all others, whatever their names
-			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b y z", "a=2 y=2 z/1=2 z/2=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "+ a b y z", "a=2 y=2 z/1=2 z/2=2"},
 			{"import a=2 b=2", "", "a=2 y=2 z/1=2 z/2=2"}, // more services than the limit, all still exported
-			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "b", "a=2 b=2 y=2 z/1=2 z/2=2"},
-			{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "z", "a=2 b=2 y=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "+ b", "a=2 b=2 y=2 z/1=2 z/2=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "+ z", "a=2 b=2 y=2"},
 			{"withholds z", "", "a=2 b=2 y=2"},
-			{"delete y", "+ y", "a=2 b=2"},
-			{"put z/1=2", "+", "a=2 b=2"}, // only a list admits the whole service again
-			{"delete z/1", "+", "a=2 b=2"},
+			{"delete y", "y", "a=2 b=2"},
+			{"put z/1=2", "", "a=2 b=2"}, // only a list admits the whole service again
+			{"delete z/1", "", "a=2 b=2"},
 			{"list a=2", "b z", "a=2"},
 			{"put c=1", "c", "a=2 c=1"},
 			{"delete c", "c", "a=2"},
 			{"put a=2!", "+", "a=2"},
 			{"put b=2!", "+", "a=2"},
-			{"put b/more=1", "+", "a=2"},
+			{"put b/more=1", "", "a=2"},
 			{"put a=1", "a", "a=1"},
-			{"list a=1 b/a=1 b=2! b/z=1", "a b", "a=1"},
-			{"list a=2! b=2!", "a b", ""},
+			{"list a=1 b/a=1 b=2! b/z=1", "+ a b", "a=1"},
+			{"list a=2! b=2!", "+ a b", ""},
 			{"put c=2!", "+", ""},
 			{"put d=2!", "+", ""},
 			{"counts 3", "", ""}, // however many services have a slice that is too large
-			{"move a=1", "+", ""},
+			{"move a=1", "", ""},
 			{"list", "a b c", ""},
 		},
 	} {
@@ -213,7 +214,7 @@ func TestList(t *testing.T) {
 		imported string // each as service=endpoints of its copies, without for none
 		offered  string // as in offer
 		want     string // the slices
-		left     string // the limits with a service, those withheld after "~", and "again" if another list is asked for
+		left     string // the limits with a service, and those withheld after "~"
 	}{
 		"a service too many": {"2 100 0", "", "a/1=2 b/1=1 c/1=1 d/1=1 a/2=1", "a/1 a/2 b/1", "services=c"},
 		"those imported have their place": {
@@ -226,7 +227,7 @@ func TestList(t *testing.T) {
 			"9 6 0", "a=1 b=1 c=2 d=1", "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=1 e/1=1", "a/1 a/2 c/1 d/1", "endpoints=b ~b",
 		},
 		"what is withheld counts as it was":             {"9 5 0", "a=1 b=3", "a/1=2 a/2=1 b/1=5", "", "endpoints=a ~a ~b"},
-		"one that is imported is no longer exported":    {"1 100 0", "z=1", "a/1=2", "", "again services=a"},
+		"one that is imported is no longer exported":    {"1 100 0", "z=1", "a/1=2", "", "services=a"},
 		"one without copies is imported all the same":   {"1 100 0", "z", "a/1=2 z/1=1", "z/1", "services=a"},
 		"memory of what is imported":                    {"9 9 2", "c=1 d=1 e=1", "a/1=1 c/1=1 d/1=1 e/1=1", "c/1 d/1 e/1", "memory=a"},
 		"an endpoint too many, and no new one after it": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2", "endpoints=b"},
@@ -259,9 +260,6 @@ func TestList(t *testing.T) {
 			list := s.list(imported, test.offered)
 			s.Show(list)
 			var left []string
-			if s.asked() {
-				left = append(left, "again")
-			}
 			for limit, service := range s.Excess() {
 				left = append(left, string(limit)+"="+strings.TrimPrefix(service, "demo/"))
 			}
@@ -375,8 +373,7 @@ func TestRefusedIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestMembersShareTheMemory: a member at the limit keeps its slices, and is listed again once a member gives back memory
-// or leaves. TestRoom covers the amounts.
+// TestMembersShareTheMemory: a member at the limit keeps its slices, and another one has its part. TestRoom covers the amounts.
 func TestMembersShareTheMemory(t *testing.T) {
 	one := WeightOf(sized("0", 1)).Bytes
 	memory := NewPool(16 * one)
@@ -396,15 +393,6 @@ func TestMembersShareTheMemory(t *testing.T) {
 	if got := put(honest, 2); got != 1 {
 		t.Errorf("%d slices of another member were admitted, want one: the rest is reserved for those that join later", got)
 	}
-	hostile.asked()
-	honest.asked()
-	if hostile.Remove(sized("0", 1)); !honest.asked() || !hostile.asked() {
-		t.Error("a member is not listed anew although there is room")
-	}
-	honest.list(nil, "a=1 b=1 c=1 d=1")
-	if memory.SetMembers([]string{"honest"}); !honest.asked() {
-		t.Error("a member is not listed anew although another one left")
-	}
 }
 
 // TestCopiesHoldTheirPlace: after a restart, before a member is listed, its imported services count, so that no other
@@ -421,7 +409,7 @@ func TestCopiesHoldTheirPlace(t *testing.T) {
 	if north.list(nil, "b/1=1"); memory.held["north"] == 0 {
 		t.Error("a list claims nothing")
 	}
-	if west.Show(west.list(imported, "")); memory.held["west"] != 0 || !north.asked() {
+	if west.Show(west.list(imported, "")); memory.held["west"] != 0 {
 		t.Error("what west gave back is not free")
 	}
 }
@@ -438,43 +426,39 @@ func TestKeepDuringAList(t *testing.T) {
 	}
 }
 
-// TestAgain: if a service is left out, the member is listed again once, after the delay, by the callback of the last List.
-func TestAgain(t *testing.T) {
+// TestRelistsBecomeRare: while anything is left out, the member is listed again, less and less often, by the callback of the
+// last List.
+func TestRelistsBecomeRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
-		began, asked := time.Now(), ""
-		for _, name := range []string{"first", "second"} {
-			list := s.BeginList(nil, func() { asked += fmt.Sprint(name, " after ", time.Since(began)) })
-			list.Offer(parsed("a=1"))
-			list.Offer(parsed("b=1"))
+		var delays []time.Duration
+		list := func(offered string) {
+			began, many := time.Now(), len(delays)
+			list := s.BeginList(nil, func() {
+				if delays = append(delays, time.Since(began)); len(delays) != many+1 {
+					t.Error("asked for two lists")
+				}
+			})
+			for word := range strings.FieldsSeq(offered) {
+				list.Offer(parsed(word))
+			}
 			s.Show(list)
 		}
-		for range 2 {
+		for range 20 {
+			list("a/1=1 b/1=1")
 			s.Put(parsed("c=1"))
-			<-time.After(time.Minute)
-			synctest.Wait()
+			<-time.After(20 * time.Minute)
 		}
-		if want := "second after 10s"; asked != want {
-			t.Errorf("asked for a list: %s, want %s", asked, want)
+		if !slices.Equal(delays[:4], []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}) || delays[19] != 10*time.Minute {
+			t.Errorf("delays of %v", delays)
+		}
+		if list("a/1=1"); len(delays) != 20 {
+			t.Error("asked for a list although all fit")
+		}
+		s.Put(parsed("b=1"))
+		<-time.After(20 * time.Minute)
+		if delays[20] != 5*time.Second {
+			t.Errorf("delays of %v", delays)
 		}
 	})
-}
-
-// TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
-func TestRelistsBecomeRare(t *testing.T) {
-	s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
-	list := func(text string) time.Duration {
-		s.Show(s.list(nil, text))
-		return s.relistDelay()
-	}
-	var delays []time.Duration
-	for range 20 {
-		delays = append(delays, list("a/1=1 b/1=1"))
-	}
-	if !slices.Equal(delays[:3], []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}) || delays[19] != 10*time.Minute {
-		t.Errorf("delays of %v", delays)
-	}
-	if got := list("a/1=1"); got != 5*time.Second {
-		t.Errorf("a delay of %v after all fit", got)
-	}
 }

@@ -192,7 +192,7 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 	})
 }
 
-// readSlices lists the slices and watches them. The watch ends when there may be room for slices that the list left out.
+// readSlices lists the slices and watches them. The watch ends when slices that were left out are due for another list.
 func (m *Member) readSlices(ctx context.Context) {
 	current, end := context.WithCancel(ctx)
 	m.follow(ctx, watchedSlices, m.back, func() (string, error) {

@@ -225,7 +225,7 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	if strings.Join(told, " ") != "north south west" {
 		t.Errorf("told of %v", told)
 	}
-	if !set.memory.Claim("west", 1<<29+1, nil) { // more than the half that is not reserved
+	if !set.memory.Claim("west", 1<<29+1) { // more than the half that is not reserved
 		t.Error("no part of the memory is reserved for west")
 	}
 }
