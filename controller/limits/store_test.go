@@ -113,7 +113,7 @@ func TestStore(t *testing.T) {
 		"beyond the limits": {
 			{"list a=2 b=3", "a b", "a=2 b=3"},
 			{"put c=1", "c", "a=2 b=3 c=1"},
-			{"put d=1", "+", "a=2 b=3 c=1"},  // a service too many
+			{"put d=1", "+", "a=2 b=3 c=1"}, // a service too many
 			{"delete d", "", "a=2 b=3 c=1"},
 			{"put a=6", "a", "a=6 b=3 c=1"},
 			{"put a=7", "+", "a=6 b=3 c=1"}, // an endpoint too many

@@ -26,10 +26,9 @@ var errVanished = errors.New("all of its members are gone at once: they leave if
 type polled struct {
 	source Source
 	// known are the candidates of the last list or, until the first list, of the previous leader.
-	known  []*Candidate
-	listed bool
-	empty  bool // the last list was empty
-	err    error
+	known []*Candidate
+	empty bool // the last list was empty
+	err   error
 }
 
 // newSources returns the sources with the candidates that the previous leader had.
@@ -70,23 +69,11 @@ func (r *polled) take(list []*Candidate, err error) (changed bool) {
 	if empty && !r.empty && len(r.known) > 0 {
 		err = errVanished // before a CustomResourceDefinition is deleted, all its objects are
 	}
-	r.empty, r.err = empty, err
-	switch {
-	case err == nil:
-		r.listed = true
-		for _, candidate := range list {
-			candidate.Source = r.source.String()
-		}
-	case r.listed:
+	if r.empty, r.err = empty, err; err != nil {
 		return false
-	default:
-		list = nil
-		for _, candidate := range r.known { // the previous leader recorded no credentials
-			without := *candidate
-			without.Err = fmt.Errorf("its credential is not known, because --members-from=%s was not read since the controller started: %w",
-				r.source, err)
-			list = append(list, &without)
-		}
+	}
+	for _, candidate := range list {
+		candidate.Source = r.source.String()
 	}
 	changed = !reflect.DeepEqual(list, r.known)
 	r.known = list

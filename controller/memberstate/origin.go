@@ -4,6 +4,7 @@ package memberstate
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -48,5 +49,8 @@ func candidateOf(cluster string, left memory) *member.Candidate {
 	if source == secrets {
 		source = ""
 	}
-	return &member.Candidate{Cluster: cluster, Source: source, Kind: kind, Name: name, Annotations: rememberedOf(left)}
+	return &member.Candidate{
+		Cluster: cluster, Source: source, Kind: kind, Name: name, Annotations: rememberedOf(left),
+		Err: errors.New("its credential is not known: --members-from was not read since the controller started"),
+	}
 }
