@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -138,29 +137,15 @@ func confidential(config *rest.Config) error {
 
 // selfContained refuses a current context that depends on programs or files of this machine.
 func selfContained(config *clientcmdapi.Config) error {
-	var refused []string
-	refuse := func(present bool, field, instead string) {
-		if present {
-			refused = append(refused, fmt.Sprintf("%s (%s)", field, instead))
-		}
-	}
 	context := config.Contexts[config.CurrentContext]
 	if context == nil {
 		return nil // fromConfig reports it
 	}
-	if user := config.AuthInfos[context.AuthInfo]; user != nil {
-		refuse(user.Exec != nil, "exec", "use token or client-certificate-data")
-		refuse(user.AuthProvider != nil, "auth-provider", "use token or client-certificate-data")
-		refuse(user.TokenFile != "", "tokenFile", "use token")
-		refuse(user.ClientCertificate != "", "client-certificate", "use client-certificate-data")
-		refuse(user.ClientKey != "", "client-key", "use client-key-data")
-	}
-	if cluster := config.Clusters[context.Cluster]; cluster != nil {
-		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data")
-	}
-	if len(refused) > 0 {
-		return fmt.Errorf("a kubeconfig in a Secret may not run programs nor read files, so it may not have %s",
-			strings.Join(refused, ", "))
+	user, cluster := config.AuthInfos[context.AuthInfo], config.Clusters[context.Cluster]
+	if user != nil && (user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "") ||
+		cluster != nil && cluster.CertificateAuthority != "" {
+		return errors.New("a kubeconfig in a Secret may not run programs nor read files, by exec, auth-provider, tokenFile and the " +
+			"like: use token, client-certificate-data, client-key-data and certificate-authority-data")
 	}
 	return nil
 }
