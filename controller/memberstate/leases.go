@@ -39,8 +39,8 @@ const (
 	// OriginAnnotation on such a Lease names the object that makes the cluster a member: the source, as in --members-from, or
 	// "-" for Secrets with member.ClusterLabel, and then kind and name. It is missing for a flag.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// leasesEvery is the time between two comparisons of the Leases with the members, unless a state changes, and leasesRetry
-	// the time after a failure. After leasesListed, the Leases are listed again anyway. leaseTimeout bounds one request.
+	// leasesEvery is the time between two comparisons of the Leases with the members, and leasesRetry the time after a failure.
+	// After leasesListed, the Leases are listed again anyway. leaseTimeout bounds one request.
 	leasesEvery  = time.Second
 	leasesRetry  = 5 * time.Second
 	leasesListed = time.Minute
@@ -113,7 +113,6 @@ func (t *Tracker) keepLeases(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.judged:
 		case <-t.clock.After(next):
 		}
 	}

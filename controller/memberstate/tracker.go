@@ -63,8 +63,7 @@ type Tracker struct {
 	// set and network are the cluster set and the network of the local cluster.
 	set, network string
 
-	// judged wakes keepLeases after a state or its reason changed. Only Recall, and then keepLeases, use the fields below.
-	judged    chan struct{}
+	// Only Recall, and then keepLeases, use the fields below.
 	client    coordinationclient.LeasesGetter
 	namespace string
 	shown     map[string]*coordinationv1.Lease // as last listed, by member
@@ -84,12 +83,8 @@ type Member struct {
 	lacking int
 	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
 	answered time.Time
-	// offered has the probe targets to probe: those in the text of its last heartbeat that are in its ranges.
-	offered struct {
-		text    string
-		ranges  []netip.Prefix
-		targets []netip.AddrPort
-	}
+	// invalid is the last text of probe targets that could not be parsed.
+	invalid string
 	description
 }
 
@@ -102,8 +97,7 @@ func NewTracker(
 ) *Tracker {
 	return &Tracker{
 		limits: limits, clock: now, exported: exported, reporter: reporter,
-		members: map[string]*Member{},
-		ticked:  now.Now(), judged: make(chan struct{}, 1),
+		members: map[string]*Member{}, ticked: now.Now(),
 	}
 }
 
@@ -237,17 +231,14 @@ func (t *Tracker) offer(now time.Time, m *Member) {
 	if m.properties[scope.NetworkProperty] != t.network {
 		text = m.Heartbeat.ExposedTargets
 	}
-	is := &m.offered
-	if ranges := m.source.CIDRs(); text != is.text || !slices.Equal(ranges, is.ranges) {
-		var err error
-		is.text, is.ranges = text, ranges
-		if is.targets, err = t.DecodeTargets(text, ranges); err != nil {
-			t.later = append(t.later, func() {
-				t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
-			})
-		}
+	targets, err := t.DecodeTargets(text, m.source.CIDRs())
+	if err != nil && text != m.invalid {
+		m.invalid = text
+		t.later = append(t.later, func() {
+			t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
+		})
 	}
-	m.Offered(now, is.targets)
+	m.Offered(now, targets)
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.
@@ -290,10 +281,6 @@ func (t *Tracker) put(now time.Time, m *Member) {
 		t.later = append(t.later, func() { t.changed(is.Cluster) })
 	}
 	if is.State != was.State || is.Reason != was.Reason || is.Token != was.Token && is.Token != "" {
-		select {
-		case t.judged <- struct{}{}:
-		default: // a signal already pending covers this change
-		}
 		t.later = append(t.later, func() { t.reporter.judged(source, was, is) })
 	}
 }
