@@ -107,14 +107,11 @@ func (s *clusterProfiles) List(ctx context.Context) ([]*member.Candidate, error)
 // profile has the fields of a ClusterProfile that are used.
 type profile struct {
 	Status struct {
-		AccessProviders     []accessProvider `json:"accessProviders"`
-		CredentialProviders []accessProvider `json:"credentialProviders"` // their name before v0.1
+		AccessProviders []struct {
+			Name    string              `json:"name"`
+			Cluster clientcmdv1.Cluster `json:"cluster"`
+		} `json:"accessProviders"`
 	} `json:"status"`
-}
-
-type accessProvider struct {
-	Name    string              `json:"name"`
-	Cluster clientcmdv1.Cluster `json:"cluster"`
 }
 
 // candidate returns the candidate for a ClusterProfile. secret has the token, if profileToken permits it; nil if it does not
@@ -144,13 +141,7 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &has) != nil {
 		return nil, errors.New("status.accessProviders does not have the form of KEP-4322: correct its cluster manager")
 	}
-	providers := has.Status.AccessProviders
-	if len(providers) == 0 {
-		providers = has.Status.CredentialProviders
-	}
-	var names []string
-	for _, each := range providers {
-		names = append(names, each.Name)
+	for _, each := range has.Status.AccessProviders {
 		if each.Name != profileProvider {
 			continue
 		}
@@ -179,9 +170,6 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 		config.CurrentContext = name
 		return clientcmd.Write(*config)
 	}
-	if len(names) == 0 {
-		return nil, errors.New("status.accessProviders is empty: wait for its cluster manager, or configure it")
-	}
-	return nil, fmt.Errorf("status.accessProviders has %s, but not %s: add it, or join the cluster in another way",
-		strings.Join(names, ", "), profileProvider)
+	return nil, fmt.Errorf("status.accessProviders does not have %s: wait for its cluster manager or configure it, or join the cluster "+
+		"in another way", profileProvider)
 }

@@ -84,20 +84,19 @@ func TestClusterProfiles(t *testing.T) {
 	for text, parts := range map[string][]string{
 		"clusterprofile:fleet": {
 			"garbage: ClusterProfile fleet/garbage: status.accessProviders does not have the form",
-			"gke: ClusterProfile fleet/gke: status.accessProviders has google, but not secretreader",
-			"none: ClusterProfile fleet/none: status.accessProviders is empty",
-			"old: ClusterProfile fleet/old https://west.example.org:6443 in clusterset-dns ca old-token",
+			"gke: ClusterProfile fleet/gke: status.accessProviders does not have secretreader",
+			"none: ClusterProfile fleet/none: status.accessProviders does not have secretreader",
 			"proxied: ClusterProfile fleet/proxied: a proxy in an inventory is refused",
 			"tokenless: ClusterProfile fleet/tokenless: there is no Secret clusterset-dns/tokenless with the label",
 			"west: ClusterProfile fleet/west https://west.example.org:6443 in clusterset-dns ca west-token",
 		},
 		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager,clusterset-dns.github.io/cluster!=west": {
-			"garbage: ", "gke: ", "none: ", "old: ", "proxied: ", "tokenless: ",
+			"garbage: ", "gke: ", "none: ", "proxied: ", "tokenless: ",
 			"unlabelled: ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled",
 		},
 		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager:clusterset-dns.github.io/cluster": {
 			": ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled", "garbage: ", "gke: ", "none: ",
-			"old: ", "proxied: ", "tokenless: ", "west: ",
+			"proxied: ", "tokenless: ", "west: ",
 		},
 		"clusterprofile:elsewhere": nil,
 	} {
