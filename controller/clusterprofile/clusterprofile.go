@@ -126,7 +126,7 @@ func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *c
 				Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 			},
 		},
-		Created: object.GetCreationTimestamp().Time, Annotations: maps.Clone(object.GetAnnotations()),
+		Annotations: maps.Clone(object.GetAnnotations()),
 	}
 	if s.idLabel != "" {
 		c.Cluster = object.GetLabels()[s.idLabel]

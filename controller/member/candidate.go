@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +30,6 @@ type Candidate struct {
 	Kind, Name string
 	// Object is the object on which Events are recorded; nil if the candidate is no object of the local cluster.
 	Object Object
-	// Created orders candidates with the same id and trust: the oldest becomes the member, unless another candidate already is
-	// the member. A candidate without a time counts as the oldest.
-	Created time.Time
 	// Annotations may contain CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and the annotations of memberstate.
 	Annotations map[string]string
 	// Kubeconfig is not trusted: see ParseKubeconfig. It is empty for a flag, which names a file. Err is why there is no
@@ -65,7 +61,7 @@ func (c *Candidate) String() string { return c.Kind + " " + c.Name }
 // again keeps its key.
 func (c *Candidate) key() string { return c.Source + " " + c.String() }
 
-// candidates returns all candidates by precedence: by trust, then those that were members before, then by age. So an object takes
+// candidates returns all candidates by precedence: by trust, then those that were members before, then by name. So an object takes
 // over the id of a member only if it is trusted more.
 func candidates(config Config, of []*Candidate, before map[string]*Candidate) []*Candidate {
 	var all []*Candidate
@@ -83,7 +79,7 @@ func candidates(config Config, of []*Candidate, before map[string]*Candidate) []
 		return 1
 	}
 	slices.SortStableFunc(all, func(a, b *Candidate) int {
-		return cmp.Or(cmp.Compare(a.trust(), b.trust()), cmp.Compare(later(a), later(b)), a.Created.Compare(b.Created),
+		return cmp.Or(cmp.Compare(a.trust(), b.trust()), cmp.Compare(later(a), later(b)),
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
 	return all
@@ -93,7 +89,7 @@ func candidates(config Config, of []*Candidate, before map[string]*Candidate) []
 func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
 		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: cache.MetaObjectToName(secret).String(), Object: secret,
-		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
+		Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
 	}
 	if len(c.Kubeconfig) == 0 {
 		c.Err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)

@@ -19,11 +19,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func secret(name, cluster string, age time.Duration, data string) *corev1.Secret {
+func secret(name, cluster, data string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(name), Labels: map[string]string{ClusterLabel: cluster},
-			CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age)),
 		},
 		Data: map[string][]byte{KubeconfigKey: []byte(data)},
 	}
@@ -100,7 +99,7 @@ func TestCredentialsChange(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			credential := secret("a", "west", 0, "")
+			credential := secret("a", "west", "")
 			var got []string
 			set, refresh := (&surroundings{
 				secrets:       func() []*corev1.Secret { return []*corev1.Secret{credential} },
@@ -168,10 +167,10 @@ func TestCredentialsChange(t *testing.T) {
 // imported. A list that the Tracker ignores does not become visible.
 func TestServicesOfAMemberThatLeaves(t *testing.T) {
 	for name, after := range map[string][]*corev1.Secret{
-		"another credential": {secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))},
+		"another credential": {secret("a", "west", kubeconfig(`{token: u}`, aServer))},
 		"none":               nil,
 	} {
-		secrets := []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
+		secrets := []*corev1.Secret{secret("a", "west", kubeconfig(aToken, aServer))}
 		var set *Members
 		var changed []string
 		around := &surroundings{
@@ -206,7 +205,7 @@ func TestServicesOfAMemberThatLeaves(t *testing.T) {
 // misses one. Each has its part of the memory.
 func TestJoiningMembersAreMembers(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
-	around := having(secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{"))
+	around := having(secret("a", "west", good), secret("b", "north", good), secret("c", "south", "{"))
 	var set *Members
 	var joined, told []string
 	around.tracked = func(m *Member) {

@@ -70,7 +70,7 @@ func (e *exporter) holding(t *testing.T, held *corev1.Secret) *Member {
 
 // heldToken is a Secret with the kubeconfig of a token.
 func heldToken(token string) *corev1.Secret {
-	return secret("member-west", "west", 0, kubeconfig(`{token: `+token+`}`, aServer))
+	return secret("member-west", "west", kubeconfig(`{token: `+token+`}`, aServer))
 }
 
 // TestRenewToken: a token is renewed for a year, although the member is unreachable for a third of each life.

@@ -8,35 +8,32 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // TestGather: the members and the refused candidates, for any order of the candidates. Flags precede Secrets, and Secrets
-// precede objects of an inventory, whatever their age. A member loses its id only to a candidate that is trusted more.
+// precede objects of an inventory. A member loses its id only to a candidate that is trusted more.
 func TestGather(t *testing.T) {
-	// Secrets and objects of an inventory as "name=cluster", with "+" for each minute of their age, and "!" if the kubeconfig
-	// is invalid. Flags as "cluster=file". was are the keys of the members west and north. Members with ! if the credential is
-	// unusable, and problems as "source: part of the error".
+	// Secrets and objects of an inventory as "name=cluster", with "!" if the kubeconfig is invalid. Flags as "cluster=file". was
+	// are the keys of the members west and north. Members with ! if the credential is unusable, and problems as "source: part of
+	// the error".
 	const inventory = "clusterprofile:fleet"
 	for _, test := range []struct{ flags, secrets, objects, was, members, problems string }{
 		{},
 		{secrets: "a=west b=north.registry", members: "north.registry west"},
 		{secrets: "a= b=a_b c=east", problems: "a: use a DNS label; b: use a DNS label; c: that of this cluster"},
-		{objects: "a=east b=a_b", problems: "b: use a DNS label"},                               // an inventory has the local cluster, too
-		{secrets: "a=west+ b=west++", members: "west", problems: "a: already that of Secret b"}, // the older of two
-		{secrets: "a=west+ b=west+", members: "west", problems: "b: already that of Secret a"},  // or the first by name
+		{objects: "a=east b=a_b", problems: "b: use a DNS label"}, // an inventory has the local cluster, too
+		{secrets: "a=west b=west", members: "west", problems: "b: already that of Secret a"},
 		{secrets: "a=west! b=north!!", members: "north! west!", problems: "a: no kubeconfig; b: no data"},
 		{
-			flags: "west=good east=good north=none", secrets: "a=west", objects: "b=west+", members: "north! west",
+			flags: "west=good east=good north=none", secrets: "a=west", objects: "b=west", members: "north! west",
 			problems: "a: already that of file; b: already that of file; flag: that of this cluster; flag: none",
 		},
-		{secrets: "a=west", objects: "b=west+", was: inventory + " Thing b", members: "west", problems: "b: already that of Secret a"},
-		{objects: "a=west b=west+", members: "west", problems: "a: already that of Thing b"},
-		{objects: "a=west b=west+", was: inventory + " Thing a", members: "west", problems: "b: already that of Thing a"},
-		{secrets: "a=west++ b=west", was: " Secret b", members: "west", problems: "a: already that of Secret b"},
-		{secrets: "a=west b=west+", was: " Secret a; Secret b", members: "west", problems: "b: already that of Secret a"}, // b was north
+		{secrets: "b=west", objects: "a=west", was: inventory + " Thing a", members: "west", problems: "a: already that of Secret b"},
+		{objects: "a=west b=west", was: inventory + " Thing b", members: "west", problems: "a: already that of Thing b"},
+		{secrets: "a=west b=west", was: " Secret b", members: "west", problems: "a: already that of Secret b"},
+		{secrets: "a=west b=west", was: " Secret b; Secret a", members: "west", problems: "a: already that of Secret b"}, // a was north
 	} {
 		var static []Static
 		for flag := range strings.FieldsSeq(test.flags) {
@@ -46,9 +43,8 @@ func TestGather(t *testing.T) {
 		have := func(texts string) (secrets []*corev1.Secret) {
 			for text := range strings.FieldsSeq(texts) {
 				data := []string{kubeconfig(aToken, aServer), "{", ""}[strings.Count(text, "!")]
-				age := time.Duration(strings.Count(text, "+")) * time.Minute
-				name, cluster, _ := strings.Cut(strings.TrimRight(text, "+!"), "=")
-				secrets = append(secrets, secret(name, cluster, age, data))
+				name, cluster, _ := strings.Cut(strings.TrimRight(text, "!"), "=")
+				secrets = append(secrets, secret(name, cluster, data))
 			}
 			return secrets
 		}
