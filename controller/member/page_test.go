@@ -35,104 +35,54 @@ func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// answering is a server that answers with an empty page: at once if begin is nil, otherwise when begin is closed.
-func answering(t *testing.T, begin <-chan struct{}) roundTrip {
-	return func(*http.Request) (io.ReadCloser, error) {
-		if begin != nil {
-			<-begin
-		}
-		return sent(t, &discoveryv1.EndpointSliceList{}), nil
-	}
-}
-
-// drip is a server that answers a byte every 5 s.
-func drip(*http.Request) (io.ReadCloser, error) {
-	body, in := io.Pipe()
-	go func() {
-		for {
-			<-time.After(5 * time.Second)
-			if _, err := in.Write([]byte("k")); err != nil {
-				return
-			}
-		}
-	}()
-	return body, nil
-}
-
 // TestSlowServers: servers that answer a byte at a time, as slowly as they may, delay the list of another member only briefly:
-// of times * listsAtOnce servers, each reads at most one page before it.
+// of times * listsAtOnce servers, each reads at most one page before it. So many pages are in memory at most. Servers that do not
+// answer keep no member waiting.
 func TestSlowServers(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			set := (&surroundings{}).west().set
-			member := func(server roundTrip) *Member {
-				one := (&surroundings{}).west()
+			get := func(ctx context.Context, server roundTrip) error {
+				one := (&surroundings{}).west() //nolint:contextcheck // a member outlives a request
 				one.set = set
-				return connected(t, one, "https://west", server)
-			}
-			get := func(ctx context.Context, m *Member) error {
-				return m.page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
+				return connected(t, one, "https://west", server).page(ctx, metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {})
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			for range times * listsAtOnce {
+			drip := func(*http.Request) (io.ReadCloser, error) { // a byte every 5 s
+				body, in := io.Pipe()
 				go func() {
-					for ctx.Err() == nil {
-						_ = get(ctx, member(drip))
+					for err := error(nil); err == nil; {
+						<-time.After(5 * time.Second)
+						_, err = in.Write([]byte("k"))
 					}
 				}()
+				return body, nil
 			}
-			<-time.After(time.Minute)
-			began := time.Now()
-			err := get(t.Context(), member(answering(t, nil)))
-			if took := time.Since(began); err != nil || took > time.Duration(times)*pageWithin {
-				t.Errorf("%d times as many: the page of another member took %s: %v", times, took, err)
+			silent := func(request *http.Request) (io.ReadCloser, error) {
+				<-request.Context().Done()
+				return nil, request.Context().Err()
+			}
+			for range times * listsAtOnce {
+				for _, server := range []roundTrip{drip, silent} {
+					go func() {
+						for ctx.Err() == nil {
+							_ = get(ctx, server)
+						}
+					}()
+				}
+			}
+			<-time.After(time.Minute + time.Second)
+			pages, began := len(set.turns), time.Now()
+			err := get(t.Context(), func(*http.Request) (io.ReadCloser, error) { return sent(t, &discoveryv1.EndpointSliceList{}), nil })
+			if took := time.Since(began); err != nil || took > time.Duration(times)*pageWithin || pages != listsAtOnce {
+				t.Errorf("%d times as many: the page of another member took %s, with %d pages at once: %v", times, took, pages, err)
 			}
 			stop()
-			<-time.After(2 * pageWithin)
+			if <-time.After(2 * pageWithin); len(set.turns) != 0 {
+				t.Errorf("%d turns were not given back", len(set.turns))
+			}
 		})
 	}
-}
-
-// TestPagesAreReadInTurn: there are no more pages in memory than turns, and a server that does not answer keeps no member
-// waiting.
-func TestPagesAreReadInTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		set, never := (&surroundings{}).west().set, make(chan struct{})
-		set.turns = make(chan struct{}, 2)
-		read := make(chan func(), 10)
-		list := func(begin <-chan struct{}) {
-			m := (&surroundings{}).west()
-			m.set = set
-			if err := connected(t, m, "https://west", answering(t, begin)).page(t.Context(), metav1.ListOptions{}, func(*discoveryv1.EndpointSliceList) {
-				ctx, end := context.WithCancel(t.Context())
-				read <- end
-				<-ctx.Done()
-			}); err != nil {
-				t.Error(err)
-			}
-		}
-		for range 3 {
-			go list(never)
-		}
-		synctest.Wait()
-		for range 5 {
-			go list(nil)
-		}
-		for left := 5; left > 0; left-- {
-			synctest.Wait()
-			if want := min(2, left); len(read) != want || len(set.turns) != want {
-				t.Fatalf("with %d left %d pages are held, by %d", left, len(read), len(set.turns))
-			}
-			(<-read)()
-		}
-		close(never)
-		for range 3 {
-			(<-read)()
-		}
-		if synctest.Wait(); len(set.turns) != 0 {
-			t.Errorf("%d turns were not given back", len(set.turns))
-		}
-	})
 }
 
 // TestLostWatch: a watch that delivers nothing any more, not even its end, is closed. Bookmarks keep it open.
