@@ -5,7 +5,6 @@ package informer
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -43,35 +42,6 @@ func listed(count int, version string) (all []any) {
 		all = append(all, slice)
 	}
 	return all
-}
-
-// TestARelistOfPackedSlicesShrinks: each slice of a list is released once it is packed, and unchanged slices are not opened, so
-// that memory shrinks while the list is processed.
-func TestARelistOfPackedSlicesShrinks(t *testing.T) {
-	const count = 500
-	seen := 0
-	var held [2]uint64
-	i := packedInformer(func(object any) (any, error) {
-		switch seen++; seen {
-		case count + 1, 2 * count: // the first and the last one of the second list
-			var stats runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&stats)
-			held[seen/(2*count)] = stats.HeapAlloc
-		}
-		return export.PackSlice(object)
-	})
-	for range 2 {
-		list := listed(count, "1")
-		original := slices.Clone(list) // client-go keeps the list meanwhile, too
-		if err := store(i).Replace(list, "1"); err != nil {
-			t.Fatal(err)
-		}
-		runtime.KeepAlive(original)
-	}
-	if t.Logf("%d bytes are held at the first slice, %d at the last", held[0], held[1]); held[1] > held[0]/2 {
-		t.Errorf("%d bytes are held at the first slice, and %d at the last", held[0], held[1])
-	}
 }
 
 // TestARelistTells: the handler is called for slices that were changed, added or deleted, for packed slices with the metadata
