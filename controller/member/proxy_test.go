@@ -3,7 +3,6 @@
 package member
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -14,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,20 +21,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A tunnel is a proxy that connects every client to one server, whatever name the client asks for. It records what it sees.
+// A tunnel is a proxy that connects every client to one server, whatever name the client asks for. It records the names.
 type tunnel struct {
 	server string
 
 	mu    sync.Mutex
 	asked []string
-	saw   bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (p *tunnel) Write(seen []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.saw.Write(seen)
 }
 
 // join copies between the server and a client.
@@ -51,9 +41,9 @@ func (p *tunnel) join(client net.Conn, asked string) {
 	}
 	go func() {
 		defer server.Close()
-		_, _ = io.Copy(io.MultiWriter(server, p), client)
+		_, _ = io.Copy(server, client)
 	}()
-	_, _ = io.Copy(io.MultiWriter(client, p), server)
+	_, _ = io.Copy(client, server)
 }
 
 // ServeHTTP serves a CONNECT request.
@@ -121,8 +111,8 @@ func clientOf(t *testing.T, kubeconfig string) (Credential, *http.Client) {
 	return credential, client
 }
 
-// TestProxies: a member is read through the proxy of its kubeconfig. The proxy gets its password, resolves the server's
-// name, and sees no plaintext.
+// TestProxies: a member is read through the proxy of its kubeconfig. The proxy gets its password, and resolves the
+// server's name. TLS ends at the server, which TestProxyThatTerminatesTLS proves.
 func TestProxies(t *testing.T) {
 	server := listening(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 || r.Header.Get("Authorization") != "Bearer s3cr3t" {
@@ -148,9 +138,6 @@ func TestProxies(t *testing.T) {
 			defer proxy.mu.Unlock()
 			if len(proxy.asked) != 1 || proxy.asked[0] != "west.invalid:6443 "+authorization {
 				t.Errorf("the proxy was asked for %q", proxy.asked)
-			}
-			if saw := proxy.saw.String(); saw == "" || strings.Contains(saw, "s3cr3t") || strings.Contains(saw, "/version") {
-				t.Errorf("the proxy saw %d bytes, or plaintext", len(saw))
 			}
 		})
 	}
