@@ -97,13 +97,8 @@ func New(config Config, expected map[types.NamespacedName]struct{}) *Renewer {
 	return h
 }
 
-// Reasons of Events on the Lease of the heartbeat.
-const (
-	// EventHeartbeatStopped on the Lease of the heartbeat: the published endpoints are not maintained.
-	EventHeartbeatStopped = "HeartbeatStopped"
-	// EventHeartbeatResumed on the Lease of the heartbeat: the endpoints are maintained again.
-	EventHeartbeatResumed = "HeartbeatResumed"
-)
+// EventHeartbeatStopped on the Lease of the heartbeat: the published endpoints are not maintained.
+const EventHeartbeatStopped = "HeartbeatStopped"
 
 // Last returns the last heartbeat of the cluster, empty if there is none or if it may not be read. It is an error if it has
 // another cluster id: the other members would take the deletion of the slices of the former id for a withdrawal of all exports.
@@ -134,19 +129,16 @@ func (h *Renewer) Doubt(ctx context.Context) Reason {
 	before := h.reason
 	h.reason, h.message = reason, message
 	h.mu.Unlock()
-	lease := &corev1.ObjectReference{
-		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: h.Namespace, Name: member.HeartbeatLease,
-	}
 	switch {
 	case ctx.Err() != nil, reason == before:
 	case reason != None:
 		message = "The heartbeat is not renewed, so other clusters demote this one: " + message
 		klog.FromContext(ctx).Error(nil, message, "reason", string(reason))
-		h.Recorder.Event(lease, corev1.EventTypeWarning, EventHeartbeatStopped, message)
+		h.Recorder.Event(&corev1.ObjectReference{
+			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: h.Namespace, Name: member.HeartbeatLease,
+		}, corev1.EventTypeWarning, EventHeartbeatStopped, message)
 	default:
 		klog.FromContext(ctx).Info("The heartbeat is renewed again")
-		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed,
-			"The EndpointSlices of this cluster are maintained again")
 	}
 	if reason == None && before == WritesFail {
 		for _, service := range h.Unpublished() {
