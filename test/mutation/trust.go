@@ -12,7 +12,7 @@ var trusting = []mutant{
 		`if len(cidrs) == 0 {`, `if false {`),
 	at("controller/limits/store.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
 		`	is.least = copies
-`, ``, "TestScenarios/a_member_breaks_what"),
+`, ``),
 	at("controller/probe/probe.go", "a member without ranges has every reader connect to addresses of its choice",
 		`if slices.ContainsFunc(ranges`, `if len(ranges) == 0 || slices.ContainsFunc(ranges`),
 	at("controller/member/poll.go", "an inventory that cannot be read removes all its members",

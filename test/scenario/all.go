@@ -13,7 +13,7 @@ var All = []Scenario{
 	{"clocks are wrong", three, steady(wrongClocks)},
 	{"a controller stops", three, stopped.Run},
 
-	{"a member says what is not true", three, steady(lies)},
+	{"a member says what is not true", three, fault(lies)},
 	{"addresses of a member are confined", three, fault(confined)},
 	{"a member has addresses of its reader", two, of(ownAddresses)},
 	{"most exports are lost", three, fault(exportsLost)},
@@ -34,7 +34,6 @@ var All = []Scenario{
 	{"SRV answers have an order and weights", three, fault(traffic)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"a member is over its limits", two, of(overItsLimits)},
-	{"a member breaks what it published", two, of(broken)},
 	{"nothing is written at rest", two, of(quiet)},
 	{"an export has no Service", two, of(noService)},
 	{"types conflict", two, of(conflict)},

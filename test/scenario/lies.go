@@ -4,121 +4,48 @@ package scenario
 
 import (
 	"fmt"
-	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// A lie is data that a member must not publish, or that is invalid.
-type lie struct {
-	name string
-	// says changes a watch event for a slice of solo or lone.
-	says func(event string) string
-	// reason is the reason of the problem that is counted; empty for none.
-	reason export.Reason
-	// solo and lone are east's views of these services.
-	solo, lone string
-}
-
-// The views of a service in a lie: unchanged, or as the other clusters see it.
-const (
-	soloKept, soloLetIn = "west/10.65.0.2 -> VIP", "west/10.65.0.9 -> VIP"
-	loneKept, loneLetIn = "west/10.65.0.4 -> 10.65.0.4", "west/10.65.0.4 west/10.65.66.6 -> 10.65.0.4 10.65.66.6"
-	// magic is an address that says replaces.
-	magic = "10.65.66.6"
-)
-
-const (
-	snapshotKey = `"` + export.AnnotationSnapshotPrefix + `v1"`
-	soloLabel   = `"` + export.LabelService + `":"solo"`
-	sourceWest  = `"` + export.LabelSourceCluster + `":"west"`
-)
-
-// instead replaces text.
-func instead(from, to string) func(string) string {
-	return func(event string) string { return strings.ReplaceAll(event, from, to) }
-}
-
-// ofSolo applies says only to slices of solo.
-func ofSolo(says func(string) string) func(string) string {
-	return func(event string) string {
-		if !strings.Contains(event, soloLabel) {
-			return event
-		}
-		return says(event)
-	}
-}
-
-// untrue are lies of each kind: an invalid part, which is omitted from the import; an invalid snapshot, so that the
-// service stays unchanged; and data about other clusters, which is ignored.
-var untrue = []lie{
-	{
-		name: "an address in disguise", says: instead(`"`+magic+`"`, `"::ffff:`+magic+`"`),
-		reason: export.ReasonBadAddress, solo: soloLetIn, lone: loneKept,
-	},
-	{
-		name: "a snapshot of an unknown version", says: ofSolo(instead(snapshotKey, `"`+export.AnnotationSnapshotPrefix+`v99"`)),
-		reason: export.ReasonBadSnapshot, solo: soloKept, lone: loneLetIn,
-	},
-	{
-		name: "a slice of the reader's own", says: ofSolo(instead(sourceWest, strings.Replace(sourceWest, "west", "east", 1))),
-		reason: export.ReasonBadSnapshot, solo: soloKept, lone: loneLetIn,
-	},
-	{
-		name: "a service in a namespace of the system", says: ofSolo(func(event string) string {
-			_, rest, _ := strings.Cut(event, `"namespace":"`)
-			namespace, _, _ := strings.Cut(rest, `"`)
-			return strings.ReplaceAll(event, `"namespace":"`+namespace+`"`, `"namespace":"kube-system"`)
-		}),
-		solo: soloKept, lone: loneLetIn, // in east, it is a slice of another service
-	},
-}
-
-// lies: invalid data of a member affects only its own exports, and is reported. The member's API server and controller
-// are healthy; a gateway between them and east changes the data.
+// lies: a member publishes slices that its controller did not write: an unknown version of the snapshot, an address of a
+// metadata service, and a service in a namespace of the system. They affect only its own exports, and are reported.
 func lies(s *Set, east, west, _ *Cluster) {
-	g := s.gateway(Pair{east, west})
-	for _, each := range untrue {
-		s.Log("west says", each.name)
-		each.run(s, g, east, west)
+	west.Stop()
+	solo, lone := west.Slices("solo")[0], west.Slices("lone")[0]
+	slices := discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+	west.Patch(slices, solo.Name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:"{}"}},"endpoints":[{"addresses":["10.65.0.9"]}]}`,
+		export.AnnotationSnapshot, export.AnnotationSnapshotPrefix+"v99"))
+	west.Patch(slices, lone.Name, `{"endpoints":[{"addresses":["10.65.0.9"]},{"addresses":["100.100.100.200"]}]}`)
+	solo.ObjectMeta = metav1.ObjectMeta{Name: solo.Name, Labels: solo.Labels, Annotations: solo.Annotations}
+	system := func(c *Cluster) discoveryv1client.EndpointSliceInterface {
+		return c.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem)
 	}
-}
-
-func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
-	s.Helper()
-	before := g.changed.Load()
-	g.says.Store(&l.says)
-	west.SetEndpoints("solo", "10.65.0.9")
-	west.SetEndpoints("lone", "10.65.0.4", magic)
-	s.Except(east, healthy.With("solo", l.solo, "lone", l.lone), healthy.With("solo", soloLetIn, "lone", loneLetIn))
-	east.problems("west", l.reason, 1)
-	if g.changed.Load() == before {
-		s.Error("nothing was said that is not true")
-	}
-	list, err := east.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(s.Context(),
-		metav1.ListOptions{LabelSelector: export.LabelService})
+	_, err := system(west).Create(s.Context(), &solo, metav1.CreateOptions{})
+	s.must(err)
+	s.Expect(View{"solo": healthy["solo"], "lone": "west/10.65.0.9 -> 10.65.0.9"}, east)
+	east.problems("west", export.ReasonBadSnapshot, 1)
+	east.problems("west", export.ReasonBadAddress, 1)
+	list, err := system(east).List(s.Context(), metav1.ListOptions{LabelSelector: export.LabelService})
 	s.must(err)
 	if len(list.Items) > 0 {
 		s.Errorf("east has slice %s in the namespace of the system", list.Items[0].Name)
 	}
-	// Correct data is applied again, and no effect of the lie remains.
-	g.says.Store(nil)
-	west.SetEndpoints("solo", "10.65.0.2")
-	west.SetEndpoints("lone", "10.65.0.4")
+	s.must(system(west).Delete(s.Context(), solo.Name, metav1.DeleteOptions{}))
+	west.Start() // which corrects its slices
 	s.Expect(healthy)
-	east.problems("west", l.reason, 0)
+	east.problems("west", export.ReasonBadSnapshot, 0)
+	east.problems("west", export.ReasonBadAddress, 0)
 }
 
 // problems waits for the number of problems that the cluster counts in another cluster's exports.
 func (c *Cluster) problems(of string, reason export.Reason, want float64) {
-	if reason == "" {
-		return
-	}
 	c.set.Becomes("problems of the reason "+string(reason), fmt.Sprint(want), func() (string, error) {
 		got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason", string(reason))
 		return fmt.Sprint(got), nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -34,19 +35,10 @@ func (c *Cluster) overLimit(limit limits.Limit, over float64) {
 	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "member", "west", "limit", string(limit))
 }
 
-// endpointsUpTo returns a service with count endpoints, as for Export.
-func endpointsUpTo(service string, count int) string {
-	var addresses []string
-	for i := range count {
-		addresses = append(addresses, fmt.Sprintf("10.65.9.%d", i+1))
-	}
-	return service + ":" + strings.Join(addresses, ",")
-}
-
 // overItsLimits: imported services stay and follow their changes. Services beyond a limit are left out and reported,
 // and imported once there is room.
 func overItsLimits(s *Set, east, west *Cluster) {
-	east.Options.MemberLimits = limits.Limits{Services: 3, SliceBytes: 16 << 10}
+	east.Options.MemberLimits = limits.Limits{Services: 3, Endpoints: 5, SliceBytes: 16 << 10}
 	east.Restart()
 	west.Export("c:10.65.9.1", "d:10.65.9.1", "e:10.65.9.1")
 	east.ExpectImports("c d e")
@@ -72,34 +64,20 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	west.PutExport("c", "{exportedAnnotations: {note: short}}")
 	s.Expect(View{"c": "west/10.65.8.5 -> VIP"})
 	east.overLimit(limits.SliceBytes, 0)
-}
 
-// broken: endpoints that stay because their slices are unreadable count towards the limits, and only once after a repair.
-func broken(s *Set, east, west *Cluster) {
-	east.Options.MemberLimits = limits.Limits{Services: 9, Endpoints: 20}
-	east.Restart()
-	west.Export(endpointsUpTo("a", 15))
-	east.ExpectImports("a")
-	g := s.gateway(Pair{east, west})
-	breaks := func(event string) string {
-		if !strings.Contains(event, `"`+export.LabelService+`":"a"`) {
-			return event
-		}
-		before, rest, _ := strings.Cut(strings.ReplaceAll(event, snapshotKey, `"example.org/none"`), `"endpoints":[`)
-		_, after, _ := strings.Cut(rest, `],"ports"`)
-		return before + `"endpoints":[],"ports"` + after
+	// Endpoints that stay because their slice is broken count, too.
+	west.SetEndpoints("a", "10.65.9.1", "10.65.9.2", "10.65.9.3")
+	s.Expect(View{"a": "west/10.65.9.1 west/10.65.9.2 west/10.65.9.3 -> VIP"})
+	west.Stop()
+	write := func(service, patch string) {
+		west.Patch(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), west.Slices(service)[0].Name, patch)
 	}
-	g.says.Store(&breaks)
-	west.SetEndpoints("a", "10.65.9.1")
+	write("a", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}},"endpoints":[]}`, export.AnnotationSnapshot))
 	east.problems("west", export.ReasonBadSnapshot, 1)
-	west.Export(endpointsUpTo("b", 6))
+	write("e", `{"endpoints":[{"addresses":["10.65.9.4"]},{"addresses":["10.65.9.5"]}]}`)
 	east.overLimit(limits.Endpoints, 1)
-	east.ExpectImports("a")
-	g.says.Store(nil)
-	west.Export(endpointsUpTo("a", 15))
-	east.problems("west", export.ReasonBadSnapshot, 0)
-	west.Export(endpointsUpTo("b", 5))
-	east.ExpectImports("a b")
+	s.Expect(View{"e": "west/10.65.9.1 -> VIP"}, east)
+	west.Start()
 	east.overLimit(limits.Endpoints, 0)
 }
 

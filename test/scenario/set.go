@@ -46,8 +46,6 @@ type Bed interface {
 	Restore(reader, source string)
 	// Reset ends the connections; waiting data is lost.
 	Reset(reader, source string)
-	// Through returns a kubeconfig with which the reader reads the source through the gateway. It is valid until the test ends.
-	Through(t *testing.T, reader, source string, gateway *Gateway) []byte
 }
 
 // A Platform is a bed's part of a cluster.

@@ -8,7 +8,6 @@
 package sim
 
 import (
-	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,7 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
@@ -84,20 +82,6 @@ func (b bed) Platforms(t *testing.T, names []string) (platforms []scenario.Platf
 }
 
 func (bed) Rate() int { return 1 }
-
-func (b bed) Through(_ *testing.T, reader, source string, gateway *scenario.Gateway) []byte {
-	from := b.set.Cluster(source)
-	from.API.SetFault(reader, func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
-		asked := req.Clone(req.Context())
-		gateway.Ask(asked.Header)
-		response, err := serve(asked)
-		if err == nil {
-			err = gateway.Answer(response)
-		}
-		return response, err
-	})
-	return from.Kubeconfig(reader)
-}
 
 // withoutErrorHandlers disables client-go's rate limit of errors, which sleeps until a millisecond after the last error
 // of the process. That error may be in real time or another scenario's time, so the sleep could last hours.
