@@ -22,7 +22,7 @@ func TestScenarios(t *testing.T) {
 // TestContractScenarios runs the scenarios in which the simulation may differ most from a real server: a partition, the
 // fencing of the leader, and other versions of the CRDs.
 func TestContractScenarios(t *testing.T) {
-	names := []string{"a member changes while it is silent", "the Lease of the leader is taken", "CRDs are upgraded"}
+	names := []string{"a member is cut off from all", "the Lease of the leader is taken", "CRDs are upgraded"}
 	for _, each := range scenario.All {
 		if slices.Contains(names, each.Name) {
 			t.Run(each.Name, func(t *testing.T) { new(realBed).run(t, each) })

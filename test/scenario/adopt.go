@@ -4,7 +4,6 @@ package scenario
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -53,23 +52,9 @@ func adoption(s *Set, east, west *Cluster) {
 
 	// The Service behind the import has another name: its IP is free only after the Service is deleted.
 	other := east.theirs("other", "antrea-mc-other", export.AnnotationAdopt, "true")
-	unexported := east.theirs("alone", "antrea-mc-alone", export.AnnotationAdopt, "true")
-	alone := east.Import("alone")
 	west.Export("other:10.65.0.11")
 	s.Expect(View{"other": "west/10.65.0.11 -> " + other.Spec.ClusterIP + " (ServiceRefused)"}, east) // the API server refuses the IP
 	east.DeleteService(other.Name)
 	east.IPs("other", other.Spec.ClusterIPs...)
 	s.Expect(View{"other": "west/10.65.0.11 -> VIP"})
-	// An import without IPs gets a new IP. The Service behind it stays as it is.
-	without := east.theirs("without", "derived-without", export.AnnotationAdopt, "true")
-	east.Patch(mcsResource("serviceimports"), "without", `{"spec":{"ips":null}}`)
-	west.Export("without:10.65.0.12")
-	s.Expect(View{"without": "west/10.65.0.12 -> VIP"})
-	if ips := east.IPs("without"); slices.Equal(ips, without.Spec.ClusterIPs) || east.service(without.Name).ResourceVersion != without.ResourceVersion {
-		s.Errorf("the IPs are %v, and Service %s was %v", ips, without.Name, without)
-	}
-	s.Quiet()
-	if now := east.Import("alone"); now.ResourceVersion != alone.ResourceVersion {
-		s.Errorf("an import without an export was changed; its Service is %s", unexported.Name)
-	}
 }

@@ -5,15 +5,12 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 var two = []string{"east", "west"}
@@ -31,31 +28,6 @@ func of(run func(s *Set, east, west *Cluster)) func(*Set) {
 }
 
 func web(text string) View { return View{"web": text} }
-
-// byHandOutside exports virtual machines: a Service without a selector, and a manually written slice without optional
-// fields.
-const byHandOutside = `
-apiVersion: v1
-kind: Service
-metadata: {name: vms}
-spec: {ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: vms-by-hand, labels: {kubernetes.io/service-name: vms}}
-addressType: IPv4
-ports: [{name: http, port: 8080}]
-endpoints: [{addresses: [192.168.7.1], hostname: vm-1}, {addresses: [192.168.7.2], conditions: {ready: false}}]
-`
-
-// handWrittenEndpoints: manually written endpoints outside of the cluster are exported like pods.
-func handWrittenEndpoints(s *Set, east, west *Cluster) {
-	east.Put(byHandOutside)
-	east.PutExport("vms", "{}")
-	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2(ready false serving true terminating false) -> VIP"})
-	east.Put(strings.Replace(byHandOutside, "ready: false", "ready: true", 1))
-	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2 -> VIP"})
-}
 
 // noService: an export without a Service keeps its import and the IP. The export of an ExternalName Service contributes nothing.
 func noService(s *Set, east, west *Cluster) {
@@ -110,40 +82,6 @@ func conflict(s *Set, east, west *Cluster) {
 	}
 }
 
-// changeOfType makes a service headless and back. kube-proxy must not see the slices of a headless service, so no Service
-// may own them. Random schedules and TestEveryCallIsAllowed of test/controller cover the other changes of a service.
-func changeOfType(s *Set, east, west *Cluster) {
-	derived := east.derived("web")
-	for _, each := range [][3]string{
-		{":", ofWest, derived}, {"!", "west/10.65.0.10 -> 10.65.0.10", "WEST.WEB"}, {":", ofWest, derived},
-	} {
-		west.Export("web" + each[0] + "10.65.0.10")
-		s.Expect(web(each[1]))
-		for _, slice := range east.Slices("web") {
-			_, headless := slice.Labels[export.LabelHeadless]
-			if headless != (each[0] == "!") || slice.Labels[export.LabelKubernetesService] != each[2] {
-				s.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
-			}
-		}
-		west.DeleteService("web")
-	}
-}
-
-// namespaces: a service is imported as soon as its namespace exists.
-func namespaces(s *Set, east, west *Cluster) {
-	west.Export("web:10.65.0.10")
-	s.Expect(web(ofWest))
-	for range 2 {
-		east.DeleteNamespace()
-		s.Expect(web(gone), east)
-		east.CreateNamespace()
-		s.Expect(web(ofWest))
-	}
-	// When the exporting namespace is deleted, the export ends.
-	west.DeleteNamespace()
-	s.Expect(web(gone))
-}
-
 // deniedNamespace: services of a denied namespace are neither exported nor imported.
 func deniedNamespace(s *Set, east, west *Cluster) {
 	east.Options.DeniedNamespaces = []string{s.namespace[:3] + "*"}
@@ -189,16 +127,4 @@ func refused(s *Set, east, west *Cluster) {
 	east.ExpectEvent(east.Import("web"), apply.ReasonServiceRefused)
 	east.refuse("")
 	s.Expect(web(ofWest))
-
-	// A headless import has answers even if the cluster cannot allocate an IP for it.
-	west.Export("db!10.65.0.20")
-	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
-	east.refuse("POST services")
-	west.DeleteService("db")
-	west.Serve("db:10.65.0.20")
-	headless := View{"db": "west/10.65.0.20 -> 10.65.0.20 (ServiceRefused)"}
-	s.Expect(headless, east)
-	s.Holds(time.Minute, headless, east)
-	east.refuse("")
-	s.Expect(View{"db": "west/10.65.0.20 -> VIP"})
 }

@@ -39,18 +39,6 @@ func (c *Cluster) CreateNamespace() {
 	c.namespaces = append(c.namespaces, c.set.namespace)
 }
 
-// DeleteNamespace deletes the namespace of the services, and waits until it is gone.
-func (c *Cluster) DeleteNamespace() {
-	namespaces := c.Kube.CoreV1().Namespaces()
-	c.set.must(namespaces.Delete(c.set.Context(), c.set.namespace, metav1.DeleteOptions{}))
-	c.set.Eventually("namespace gone", func() error {
-		if _, err := namespaces.Get(c.set.Context(), c.set.namespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there, or: %w", err)
-		}
-		return nil
-	})
-}
-
 // Export creates or changes Services and their exports: name:address,address has a cluster IP, and name!address,address
 // is headless.
 func (c *Cluster) Export(services ...string) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // cutOff: a member is unreachable in both directions, but keeps running. It demotes all other clusters, which takes no
@@ -28,25 +27,6 @@ func cutOff(s *Set, east, west, north *Cluster) {
 	for _, p := range s.Pairs() {
 		s.LeaseSays(p, "fresh")
 	}
-}
-
-// changesMeanwhile: a member's withdrawals, exports and changes while its reader gets nothing from it arrive when the
-// link is restored, and not before.
-func changesMeanwhile(s *Set, east, west, _ *Cluster) {
-	p := Pair{east, west}
-	s.Cut("east", "west", network.FromServer)
-	west.Withdraw("lone")
-	west.SetEndpoints("solo", "10.65.0.8")
-	west.SetEndpoints("db", "10.65.0.9")
-	west.Export("late!10.65.0.7")
-	seen := healthy.With("lone", gone, "solo", "west/10.65.0.8 -> VIP", "late", "west/10.65.0.7 -> 10.65.0.7",
-		"db", "north/10.66.0.3 west/10.65.0.9 -> 10.65.0.9 10.66.0.3")
-	s.Except(east, healthy.With("late", gone), seen)
-	s.Reset("east", "west")
-	s.restore(p)
-	s.Expect(seen)
-	west.Withdraw("late")
-	s.Expect(seen.With("late", gone))
 }
 
 // nobodyHeard: if no member is reachable, the fault is more likely local. Demoting all of them has no effect: traffic
@@ -85,66 +65,24 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// flaps: a member that failed is fresh at once the first two times, and the third time only after a minute. A restart
-// resets the count.
-func flaps(s *Set, east, west, north *Cluster) {
-	p := Pair{east, west}
-	// A member whose first heartbeat is late counts as failed.
-	east.Restart()
-	s.Judged(p, "Alive")
-	s.Judged(Pair{east, north}, "Alive")
-	fail := func(reasons ...string) {
-		for _, reason := range reasons {
-			s.silence(p)
-			s.Except(east, westDemoted, healthy)
-			s.restore(p)
-			s.Judged(p, reason)
-		}
-	}
-	fail("Alive", "Alive", "Flapping")
-	s.Holds(40*time.Second, westDemoted, east)
-	s.Judged(p, "Alive")
-	s.Expect(healthy)
-	fail("Flapping")
-	s.LeaseSays(p, "stale")
-	east.Restart()
-	s.Judged(p, "Alive")
-	s.Expect(healthy)
-}
-
-// wrongClocks: clocks differ and jump while controllers are stopped. An unreachable member is still detected, and stays
-// stale across another restart.
-func wrongClocks(s *Set, east, west, north *Cluster) {
-	p := Pair{east, west}
-	for _, jump := range []time.Duration{-10 * time.Minute, 20 * time.Minute} {
-		for _, c := range s.clusters {
-			c.Stop()
-			c.SetClock(jump)
-			c.Start()
-			jump = -jump
-		}
-		for _, each := range s.Pairs() {
-			s.Judged(each, "Alive")
-		}
-		s.Expect(healthy)
-		s.cut(p)
-		s.Holds(20*time.Second, healthy, east)
-		s.Except(east, westDemoted, healthy)
-		east.Restart()
-		s.Judged(Pair{east, north}, "Alive")
-		s.Judged(p, "NoHeartbeat")
-		s.Except(east, westDemoted, healthy)
-		s.hear(p)
-		s.Expect(healthy)
-	}
-}
-
-// silent cuts a member off; stopped stops the controller of a member.
+// silent cuts a member off; stopped stops the controller of a member; wrongClocks sets clocks that differ from each other and
+// from before, and then cuts the member off.
 var (
 	silent = Silence(
 		func(s *Set) { s.cut(s.Pair("east", "west")) }, func(s *Set) { s.restore(s.Pair("east", "west")) })
 	stopped = Silence(
 		func(s *Set) { s.Cluster("west").Stop() }, func(s *Set) { s.Cluster("west").Start() })
+	wrongClocks = Silence(func(s *Set) {
+		for i, c := range s.clusters {
+			c.Stop()
+			c.SetClock([]time.Duration{-10 * time.Minute, 20 * time.Minute}[i%2])
+			c.Start()
+		}
+		for _, each := range s.Pairs() {
+			s.Judged(each, "Alive")
+		}
+		s.cut(s.Pair("east", "west"))
+	}, func(s *Set) { s.restore(s.Pair("east", "west")) })
 )
 
 // Silence is a scenario in which a fault ends the heartbeats of west in east. No endpoint of west is removed. West is

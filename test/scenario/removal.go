@@ -134,13 +134,6 @@ func removal(s *Set, east, west, north *Cluster) {
 	exportAll(west)
 	s.Expect(healthy)
 
-	west.deleteCRDs("serviceexports")
-	s.Expect(westGone, east, north)
-	west.createCRDs()
-	s.Expect(westGone)
-	exportAll(west)
-	s.Expect(healthy)
-
 	// A reader without CRDs does not affect other clusters.
 	east.deleteCRDs("serviceexports", "serviceimports")
 	s.Except(east, nothing, healthy)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
@@ -163,13 +164,19 @@ func TestRotatedCredentials(t *testing.T) {
 			return runtime.NumGoroutine(), set.Network.Connections("east", "west")
 		}
 		goroutines, connections := count()
+		var rotated time.Time
 		for i := range 300 {
+			rotated = time.Now()
 			east.PutSecret("member-west", "west", west.Kubeconfig(fmt.Sprintf("east-%d", i)))
 			sim.Wait(time.Duration(i%10) * 100 * time.Millisecond) // even while it connects
 		}
 		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
 		if now, open := count(); now > goroutines+5 || open != connections {
 			t.Errorf("%d goroutines and %d connections, before %d and %d", now, open, goroutines, connections)
+		}
+		// kubectl clusterset join waits for this.
+		if first := east.Lease(memberstate.LeasePrefix + "west").Spec.RenewTime; first.Time.Before(rotated) {
+			t.Errorf("the first heartbeat with the last credential, of %s, arrived at %s", rotated, first)
 		}
 		west.SetEndpoints("web", "10.65.9.9")
 		expect(t, east, map[string]string{"web": "west/10.65.9.9 -> VIP"})
