@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -116,33 +114,6 @@ func (f format) frame(eventType string, object runtime.Object) []byte {
 	}
 	text := need((&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: raw}}).Marshal())
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
-}
-
-// frames are the encodings of an event. Each is made on demand, once for all watches.
-type frames struct {
-	mu sync.Mutex
-	of map[frame][]byte
-}
-
-type frame struct {
-	format    format
-	eventType watch.EventType
-}
-
-// frame encodes an event for watches that see it as this type. The result is shared.
-func (e event) frame(f format, eventType watch.EventType) []byte {
-	e.frames.mu.Lock()
-	defer e.frames.mu.Unlock()
-	key := frame{f, eventType}
-	if e.frames.of[key] == nil {
-		object := e.object
-		if eventType == watch.Deleted {
-			object = e.previous.DeepCopyObject()
-			access(object).SetResourceVersion(strconv.FormatInt(e.revision, 10))
-		}
-		e.frames.of[key] = f.frame(string(eventType), f.present(object))
-	}
-	return e.frames.of[key]
 }
 
 // decode reads the object of a request in the stored form of the kind, or refuses it.

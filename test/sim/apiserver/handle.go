@@ -309,8 +309,6 @@ func (s *Server) list(req *http.Request, t *target) *http.Response {
 		if from = after; revision < s.store.compacted {
 			return refuse(req, apierrors.NewResourceExpired("The provided continue parameter is too old"))
 		}
-	} else if failure := s.tooNew(t); failure != nil {
-		return refuse(req, failure)
 	}
 	matches, failure := t.selector()
 	if failure != nil {
@@ -329,28 +327,6 @@ func (s *Server) list(req *http.Request, t *target) *http.Response {
 		next = fmt.Sprintf("%d %s", revision, keyOf(found[limit-1]))
 	}
 	return respond(req, http.StatusOK, t.format.contentType(), t.format.list(found, revision, next))
-}
-
-// tooNew refuses a list at a revision that the server has not reached.
-func (s *Server) tooNew(t *target) *apierrors.StatusError {
-	text := t.query.Get("resourceVersion")
-	if text == "" {
-		return nil
-	}
-	revision, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	if revision <= s.store.revision {
-		return nil
-	}
-	failure := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", revision,
-		s.store.revision), 1)
-	failure.ErrStatus.Details.Causes = []metav1.StatusCause{{
-		Type:    metav1.CauseTypeResourceVersionTooLarge,
-		Message: "Too large resource version",
-	}}
-	return failure
 }
 
 // selector returns a function that reports whether the request selects an object.

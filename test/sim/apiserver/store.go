@@ -23,7 +23,6 @@ type event struct {
 	// object is the new state or, for a deletion, the last state with the revision of the event. previous is nil for a
 	// new object.
 	object, previous runtime.Object
-	frames           *frames
 }
 
 // A store has the state of each revision since the last compaction, as etcd does. Its objects are immutable.
@@ -66,7 +65,7 @@ func (s *store) write(eventType watch.EventType, resource schema.GroupResource, 
 	access(object).SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	each := event{
 		revision: s.revision, at: time.Now(), eventType: eventType, groupResource: resource, key: keyOf(object),
-		object: object, frames: &frames{of: map[frame][]byte{}},
+		object: object,
 	}
 	objects := s.objects[resource]
 	if objects == nil {
@@ -86,7 +85,7 @@ func (s *store) write(eventType watch.EventType, resource schema.GroupResource, 
 		s.compact(s.log[first].revision - 1)
 	}
 	for w := range s.streams[resource] {
-		if each.revision > w.from && w.concerns(each) {
+		if w.concerns(each) {
 			w.pending = append(w.pending, each)
 			w.wake()
 		}

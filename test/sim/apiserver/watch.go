@@ -29,8 +29,8 @@ type stream struct {
 	server  *Server
 	target  *target
 	matches func(runtime.Object) bool
-	// from is the revision after which the watch begins, perhaps a future one; at is the revision up to which events were sent.
-	from, at int64
+	// at is the revision up to which events were sent.
+	at int64
 	// pending are the events to send; ended is set when the server closes the watch. The server's lock guards both.
 	// woken signals a change of either.
 	pending []event
@@ -52,11 +52,6 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	}
 	bookmarks, _ := strconv.ParseBool(t.query.Get("allowWatchBookmarks"))
 	streamed, _ := strconv.ParseBool(t.query.Get("sendInitialEvents"))
-	if streamed {
-		if failure := s.tooNew(t); failure != nil {
-			return refuse(req, failure)
-		}
-	}
 	reader, writer := io.Pipe()
 	w := &stream{
 		server: s, target: t, matches: matches, woken: make(chan struct{}, 1), initial: streamed, bookmarks: bookmarks,
@@ -77,7 +72,6 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	default:
 		expired = w.at < max(s.store.compacted, s.store.cached)
 	}
-	w.from = w.at
 	timeout := watchTimeout
 	if seconds, err := strconv.Atoi(t.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
 		timeout = time.Duration(seconds) * time.Second
@@ -160,7 +154,7 @@ func (w *stream) send(ctx context.Context, timeout time.Duration, expired bool) 
 		if ended {
 			return broken
 		}
-		if w.at = max(current, w.from); young && current >= w.from {
+		if w.at = current; young {
 			if err := w.bookmark(nil); err != nil {
 				return err
 			}
@@ -197,8 +191,12 @@ func (w *stream) tell(each event) error {
 	case is:
 		eventType = watch.Added
 	}
-	_, err := w.writer.Write(each.frame(w.target.format, eventType))
-	return err
+	object := each.object
+	if eventType == watch.Deleted {
+		object = each.previous.DeepCopyObject()
+		access(object).SetResourceVersion(strconv.FormatInt(each.revision, 10))
+	}
+	return w.write(string(eventType), w.target.format.present(object))
 }
 
 // bookmark sends the revision that the watch has reached.

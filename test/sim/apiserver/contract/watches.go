@@ -54,10 +54,6 @@ var lists = []Operation{
 		return words(namesOf(first)+"; "+namesOf(second)+";", second.Continue == "",
 			first.ResourceVersion == second.ResourceVersion)
 	}, "a b; c; true true"},
-	{"a list at a version to come", func(ctx context.Context, c *Client) string {
-		_, err := c.Maps.List(ctx, metav1.ListOptions{ResourceVersion: "999999999"})
-		return result(err)
-	}, "Timeout 504"},
 }
 
 var watches = []Operation{
@@ -118,14 +114,6 @@ var watches = []Operation{
 		w := need(c.Maps.Watch(ctx,
 			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: new(int64(1))}))
 		defer w.Stop()
-		return events(ctx, w, 1)
-	}, "end"},
-	{"a watch from a version to come sends nothing before", func(ctx context.Context, c *Client) string {
-		version := fill(ctx, c, "red", "a")
-		w := need(c.Maps.Watch(ctx,
-			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: new(int64(1))}))
-		defer w.Stop()
-		fill(ctx, c, "red", "b")
 		return events(ctx, w, 1)
 	}, "end"},
 	{"custom resources are watched", func(ctx context.Context, c *Client) string {
