@@ -5,7 +5,6 @@ package sim_test
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -61,12 +60,7 @@ func TestHeartbeatVouches(t *testing.T) {
 		east.Stop()
 		east.SetEndpoints("web", "10.64.0.2")
 		refuse(sim.Namespace)
-		east.API.SetFault("east", func(r *http.Request, serve apiserver.Serve) (*http.Response, error) {
-			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/endpointslices/") {
-				return apiserver.Slow(40*time.Second)(r, serve)
-			}
-			return serve(r)
-		})
+		east.API.SetFault("east", slowWrites(40*time.Second))
 		sim.Wait(time.Minute)
 		east.Start()
 		sim.Wait(7 * time.Second)
