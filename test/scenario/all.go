@@ -39,7 +39,6 @@ var All = []Scenario{
 	{"a derived Service is refused", two, of(refused)},
 
 	{"a derived Service keeps its IP", two, of(sameIP)},
-	{"imports are deleted by force", two, of(deletions)},
 	{"a time does not decode", two, of(unreadable)},
 	{"an import is collected while a member is silent", two, of(collectedWhileSilent)},
 	{"objects of others are left alone", two, of(othersObjects)},

@@ -42,24 +42,6 @@ func sameIP(s *Set, east, west *Cluster) {
 	s.Expect(web(ofWest))
 }
 
-// deletions: every deleted object of an import is recreated, and owned by the current import.
-func deletions(s *Set, east, west *Cluster) {
-	west.Export("web:10.65.0.10")
-	s.Expect(web(ofWest))
-	for _, options := range []metav1.DeleteOptions{
-		{GracePeriodSeconds: ptr.To(int64(0))},
-		{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)},
-		{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)},
-	} {
-		east.replaceImport("web", func() { east.DeleteImport("web", options) })
-		s.Expect(web(ofWest))
-		s.Eventually("owners", func() error { return east.ownersDiffer("web") })
-	}
-	// The slices of the exporting cluster are owned by the export.
-	west.DeleteImport("web", metav1.DeleteOptions{})
-	s.Expect(web(ofWest), west)
-}
-
 // replaceImport deletes an import, and waits for a new one.
 func (c *Cluster) replaceImport(service string, remove func()) {
 	before := c.Import(service).UID
@@ -71,25 +53,6 @@ func (c *Cluster) replaceImport(service string, remove func()) {
 		}
 		return err
 	})
-}
-
-// ownersDiffer returns an error if an object is not owned by the import.
-func (c *Cluster) ownersDiffer(service string) error {
-	owner := c.Import(service)
-	derived, err := c.derivedOf(service)
-	if err != nil {
-		return err
-	}
-	owned := []metav1.Object{derived}
-	for _, slice := range c.Slices(service) {
-		owned = append(owned, &slice)
-	}
-	for _, object := range owned {
-		if references := object.GetOwnerReferences(); len(references) != 1 || references[0].UID != owner.UID {
-			return fmt.Errorf("%s is owned by %v, want %s", object.GetName(), references, owner.UID)
-		}
-	}
-	return nil
 }
 
 // collectedWhileSilent deletes an import, with everything that Kubernetes garbage-collects, while a member is

@@ -27,7 +27,7 @@ func (s *Set) Ask(service, annotation, value string) {
 }
 
 // traffic: endpoints are used by tiers and weights, the same ones in all clusters, and SRV answers of a headless import
-// list all tiers and exact shares. An overloaded cluster comes after all tiers.
+// list all tiers and exact shares.
 func traffic(s *Set, east, west, north *Cluster) {
 	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
 	for _, service := range []string{"web", "db"} {
@@ -42,10 +42,6 @@ func traffic(s *Set, east, west, north *Cluster) {
 	north.SetEndpoints("db")
 	s.Expect(ordered.With("db", "west/10.65.0.3 -> 10.65.0.3"))
 	north.SetEndpoints("db", "10.66.0.3")
-	s.Expect(ordered)
-	north.AnnotateExport("web", export.AnnotationOverloaded, "'true'")
-	s.Expect(ordered.With("web", "north/10.66.0.1~ west/10.65.0.1 -> VIP"))
-	north.AnnotateExport("web", export.AnnotationOverloaded, "null")
 	s.Expect(ordered)
 	s.rests(east)
 
@@ -131,9 +127,6 @@ func allowedClusters(s *Set, east, west, north *Cluster) {
 	north.Describe("region", "us")
 	s.Except(north, ofNorth, ofWest)
 
-	// If the value is invalid, only the local cluster is allowed.
-	s.Ask("web", export.AnnotationAllowedClusters, "one two")
-	s.Expect(ofWest.With("web", "north/10.66.0.1- west/10.65.0.1- -> VIP"), east)
 	for _, service := range []string{"web", "db", "lone"} {
 		s.Ask(service, "", "")
 	}

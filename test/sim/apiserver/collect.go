@@ -27,9 +27,6 @@ func (s *Server) terminate(resource schema.GroupResource, old runtime.Object,
 		!slices.Contains(m.GetFinalizers(), foreground) {
 		m.SetFinalizers(append(m.GetFinalizers(), foreground))
 	}
-	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan {
-		s.orphan(m.GetUID())
-	}
 	namespace, isNamespace := object.(*corev1.Namespace)
 	if len(m.GetFinalizers()) == 0 && !isNamespace {
 		return s.remove(resource, object)
@@ -70,20 +67,6 @@ func (s *Server) remove(resource schema.GroupResource, object runtime.Object) ru
 }
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
-
-// orphan removes an owner from its dependents.
-func (s *Server) orphan(owner types.UID) {
-	is := func(r metav1.OwnerReference) bool { return r.UID == owner }
-	for resource, objects := range s.store.objects {
-		for _, each := range objects {
-			if slices.ContainsFunc(access(each).GetOwnerReferences(), is) {
-				kept := each.DeepCopyObject()
-				access(kept).SetOwnerReferences(slices.DeleteFunc(access(kept).GetOwnerReferences(), is))
-				s.store.write(watch.Modified, resource, kept)
-			}
-		}
-	}
-}
 
 // collect is the garbage collector: it deletes the dependents of an owner that is gone, each of which has a single
 // owner here, and an owner that waits for its dependents. No other finalizer exists on them here.

@@ -45,16 +45,6 @@ var deletions = []Operation{
 		})
 		return "gone"
 	}, "gone"},
-	{"orphans stay", func(ctx context.Context, c *Client) string {
-		createOwned(ctx, c)
-		must(c.Maps.Delete(ctx, "owner", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
-		until(ctx, func() bool {
-			_, gone := c.Maps.Get(ctx, "owner", metav1.GetOptions{})
-			orphan, err := c.Maps.Get(ctx, "owned", metav1.GetOptions{})
-			return apierrors.IsNotFound(gone) && err == nil && len(orphan.OwnerReferences) == 0
-		})
-		return "free"
-	}, "free"},
 	{"a collection is deleted by label", func(ctx context.Context, c *Client) string {
 		for name, color := range map[string]string{"one": "red", "two": "red", "three": "blue"} {
 			need(c.Maps.Create(ctx, configMap(name, color), metav1.CreateOptions{}))
