@@ -36,7 +36,6 @@ var All = []Scenario{
 	{"types conflict", two, of(conflict)},
 	{"a namespace is denied", two, of(deniedNamespace)},
 	{"a Service has two families", []string{"east", "dual"}, dualStack},
-	{"a derived Service is refused", two, of(refused)},
 
 	{"a derived Service keeps its IP", two, of(sameIP)},
 	{"a time does not decode", two, of(unreadable)},

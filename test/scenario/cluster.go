@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -41,7 +40,6 @@ type Cluster struct {
 	set        *Set
 	platform   Platform
 	processes  []*Controller // all processes that were ever started
-	refused    atomic.Value  // the name of the write that is refused
 	namespaces []string      // created by the scenario
 	nodes      []string      // created by the scenario
 	described  bool          // whether ClusterProperties were created

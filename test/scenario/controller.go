@@ -146,9 +146,6 @@ func (p *Controller) wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		number, name := p.begin(request)
-		if name != "" && p.cluster.refused.Load() == name {
-			return forbidden(request), nil
-		}
 		response, err := next.RoundTrip(request)
 		if err == nil {
 			p.end(number, name != "" && response.StatusCode == http.StatusConflict)
@@ -246,17 +243,6 @@ func (c *Cluster) asked() map[string]int {
 		}
 	}
 	return counts
-}
-
-// refuse makes an admission controller forbid a write; an empty name allows all writes.
-func (c *Cluster) refuse(name string) { c.refused.Store(name) }
-
-func forbidden(request *http.Request) *http.Response {
-	const text = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"exceeded quota","reason":"Forbidden","code":403}`
-	return &http.Response{
-		StatusCode: http.StatusForbidden, Proto: "HTTP/2.0", ProtoMajor: 2, Request: request,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)),
-	}
 }
 
 // nameOf returns the name under which asked counts a write, or an empty name.

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 )
 
 var two = []string{"east", "west"}
@@ -117,14 +115,4 @@ func (c *Cluster) familiesDiffer(service string, want ...corev1.IPFamily) error 
 		err = fmt.Errorf("it has %v", imported.Spec.IPs)
 	}
 	return err
-}
-
-// refused: a refusal of the API server is reported on the import, and the write is retried.
-func refused(s *Set, east, west *Cluster) {
-	east.refuse("POST services")
-	west.Export("web:10.65.0.10")
-	s.Expect(web("west/10.65.0.10 -> NODATA (ServiceRefused)"), east)
-	east.ExpectEvent(east.Import("web"), apply.ReasonServiceRefused)
-	east.refuse("")
-	s.Expect(web(ofWest))
 }
