@@ -25,10 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-const (
-	system     = member.DefaultNamespace
-	memberName = "clusterset-member"
-)
+const system = member.DefaultNamespace
 
 // rate is the speed of the controllers' clocks, relative to real time.
 const rate = 6
@@ -152,7 +149,7 @@ func carry(t *testing.T, listener net.Listener, dial func() (net.Conn, error)) {
 
 // credential returns a kubeconfig with which a member is read at a URL.
 func credential(t *testing.T, plane *controlplane.Cluster, url string, authority []byte) []byte {
-	token, err := pki.Token(t.Context(), plane.Client(), system, memberName, pki.Lifetime)
+	token, err := pki.Token(t.Context(), plane.Client(), system, "clusterset-member", pki.Lifetime)
 	must(t, err)
 	kubeconfig, err := pki.Kubeconfig(plane.Name(), url, authority, token)
 	must(t, err)

@@ -11,9 +11,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// Etcd returns the cluster's store. It keeps its data while it is stopped.
-func (c *Cluster) Etcd() *Component { return c.components[assets.Etcd] }
-
 // APIServer returns the cluster's API server. Its port is reserved while it is stopped, so connections are then refused.
 func (c *Cluster) APIServer() *Component { return c.components[assets.APIServer] }
 
