@@ -77,6 +77,7 @@ func TestWhatValuesDo(t *testing.T) {
 		{"imagePullSecrets[0].name=one", "imagePullSecrets:\n        - name: one\n", ""},
 		{"coredns.enabled=true,coredns.replicas=null", "  name: clusterset-coredns\n", "spec:\n  replicas: 0"},
 		{"crds.install=false", "", "kind: CustomResourceDefinition"},
+		{"crds.keep=false", "kind: CustomResourceDefinition", "helm.sh/resource-policy: keep"},
 		{"deniedNamespaces={kube-*,test-?[a-c]}", `matches("^(kube-.*|test-.[a-c])$")`, ""},
 		{"deniedNamespaces={kube-*,test-?[a-c]}", "--denied-namespaces=kube-*,test-?[a-c]\n", ""},
 		{"deniedNamespaces=null", "", "clusterset-denied-namespaces"},
@@ -119,7 +120,7 @@ func TestWhatValuesDo(t *testing.T) {
 		{"coredns.enabled=true,coredns.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
 		{
 			"coredns.enabled=true,coredns.service.type=LoadBalancer,coredns.service.annotations.a=b",
-			"  annotations:\n    a: b\nspec:\n  type: LoadBalancer\n  trafficDistribution: PreferClose\n", "",
+			"  annotations:\n    a: b\nspec:\n  type: LoadBalancer\n  trafficDistribution: PreferSameZone\n", "",
 		},
 		{"coredns.enabled=true,metrics.service.enabled=false", "kind: Service\n", "-metrics\n"},
 		{
