@@ -72,8 +72,11 @@ func run(t testing.TB, stdin, program string, args ...string) string {
 }
 
 // template returns the rendered chart.
-func template(t testing.TB, flags ...string) string {
-	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
+func template(t testing.TB, flags ...string) string { return templateBy(t, helm(t), flags...) }
+
+// templateBy returns the chart as a version of Helm renders it.
+func templateBy(t testing.TB, helm string, flags ...string) string {
+	return run(t, "", helm, append([]string{"template", "clusterset-dns", chart, "--namespace", system, "--set", "clusterId=fromClusterProperty"}, flags...)...)
 }
 
 // objects parses a YAML stream.
