@@ -43,7 +43,8 @@ func built(t *testing.T, p program, platforms ...string) (o options, images, sbo
 	must(t, validate.Index(top))
 	manifest, err := top.IndexManifest()
 	must(t, err)
-	if manifest.Manifests[0].Annotations[refName] != o.version {
+	if called := manifest.Manifests[0].Annotations; called[refName] != o.version ||
+		called[containerdName] != "ghcr.io/clusterset-dns/"+p.name+":"+o.version {
 		t.Errorf("the layout has %v, want an index called %s", manifest.Manifests, o.version)
 	}
 	index, err := top.ImageIndex(manifest.Manifests[0].Digest)

@@ -16,7 +16,7 @@ func testByHand(t *testing.T, b *bed) {
 	blocks := knownCommands(t, page, "## Join by hand", []string{
 		"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east",
 	})
-	b.directory, b.hidden = b.hidden, "" // the commands use files of the hidden directory
+	b.directory = root // the commands use files of the checkout
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
 	b.run(t, install)
 	server := map[*cluster]*clusterset.Program{}

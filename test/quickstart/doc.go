@@ -5,9 +5,8 @@
 // command it checks the promised result, and at the end that nothing of clusterset-dns is left. Before clusters leave,
 // it breaks the set as in testdata/faults.txt, and follows the hints of `kubectl clusterset check`.
 //
-// The user has the files of two releases and an empty working directory. The checkout is hidden from all commands
-// except those for joining by hand, which use its files. In between, the clusters are upgraded to the second release
-// one by one, while nodes keep querying names.
+// The user has the files of two releases and an empty working directory; the commands for joining by hand run in the
+// checkout. In between, the clusters are upgraded to the second release one by one, while nodes keep querying names.
 //
 // Both releases are built from the same source, as versions 0.1.0 and 0.2.0 for the platform of this machine, because
 // no release is published yet: only their versions differ. RELEASES="<directory> <directory>" selects other releases,
@@ -16,8 +15,8 @@
 // Like the tests in test/datapath, it runs in a sandbox. It simulates:
 //
 //   - The kubelets, with package kubelet, which documents the differences. Pods of the user's own services run nothing.
-//   - Images: their names stand for the programs in the release's images. No registry is involved: the nodes have the images,
-//     under the names in their layouts and under those of the registry of the pages. Before `coredns enable`, CoreDNS is the
+//   - Images: their names stand for the programs in the release's archives. No registry is involved: the nodes have the images,
+//     under their own names and under those of the registry of the pages. Before `coredns enable`, CoreDNS is the
 //     stock one. deploy/release tests how images are made.
 //   - The nodes of a cluster: a single network namespace with a kube-proxy.
 package quickstart

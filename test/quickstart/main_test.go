@@ -68,7 +68,7 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if router, err = sandbox.Setup("nsenter", "unshare", "mount", "chroot", "sh", "ip", "nft", "iptables", "ip6tables"); err != nil {
+	if router, err = sandbox.Setup("nsenter", "chroot", "ip", "nft", "iptables", "ip6tables"); err != nil {
 		return err
 	}
 	if err := sandbox.Empty("/run"); err != nil { // with the lock of iptables
@@ -94,11 +94,8 @@ func build(folder string) error {
 	if err := os.Mkdir(filepath.Join(folder, "user"), 0o700); err != nil {
 		return err
 	}
-	if err := os.Symlink(helm, filepath.Join(folder, "user", "helm")); err != nil {
-		return err
-	}
-	// A copy, because it is in the checkout, which may be hidden.
-	if _, err := process.Output(exec.Command("cp", paths[assets.Kubectl], filepath.Join(folder, "user"))); err != nil {
+	if err := errors.Join(os.Symlink(helm, filepath.Join(folder, "user", "helm")),
+		os.Symlink(paths[assets.Kubectl], filepath.Join(folder, "user", "kubectl"))); err != nil {
 		return err
 	}
 	_, err = programs.Go(context.Background(), ".", nil, "build", "-trimpath", "-ldflags=-w", "-o",
