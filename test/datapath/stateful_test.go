@@ -6,15 +6,11 @@ package datapath
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,18 +21,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
 // workload is a store with one replica per cluster. stateful/<name>.bash runs it.
 type workload struct {
-	name     string
-	packages string // Debian packages with its programs
-	programs []string
-	ports    []corev1.ServicePort
-	// promoted reports that no program of the store elects a new leader: the test promotes a replica.
-	promoted bool
+	name  string
+	ports []corev1.ServicePort
 }
 
 func tcp(name string, number int32) corev1.ServicePort {
@@ -44,27 +35,12 @@ func tcp(name string, number int32) corev1.ServicePort {
 }
 
 var workloads = []workload{
-	{name: "etcd", ports: []corev1.ServicePort{tcp("etcd-server", 2380), tcp("etcd-client", 2379)}},
-	{
-		name: "postgresql", packages: "postgresql", programs: []string{"psql"}, promoted: true,
-		ports: []corev1.ServicePort{tcp("postgresql", 5432)},
-	},
-	{
-		name: "redis", packages: "redis-server redis-sentinel", programs: []string{"redis-server", "redis-sentinel"},
-		ports: []corev1.ServicePort{tcp("redis", 6379), tcp("sentinel", 26379)},
-	},
-	{
-		name: "galera", packages: "mariadb-server galera-4 rsync", programs: []string{"mariadbd", "rsync"},
-		ports: []corev1.ServicePort{tcp("mysql", 3306), tcp("replication", 4567), tcp("ist", 4568), tcp("sst", 4444)},
-	},
-	{
-		name: "nats", packages: "nats-server", programs: []string{"nats-server"},
-		ports: []corev1.ServicePort{tcp("client", 4222), tcp("route", 6222)},
-	},
-	{
-		name: "rabbitmq", packages: "rabbitmq-server", programs: []string{"rabbitmq-server"},
-		ports: []corev1.ServicePort{tcp("amqp", 5672), tcp("distribution", 25672), tcp("epmd", 4369)},
-	},
+	{"etcd", []corev1.ServicePort{tcp("etcd-server", 2380), tcp("etcd-client", 2379)}},
+	{"postgresql", []corev1.ServicePort{tcp("postgresql", 5432)}},
+	{"redis", []corev1.ServicePort{tcp("redis", 6379), tcp("sentinel", 26379)}},
+	{"galera", []corev1.ServicePort{tcp("mysql", 3306), tcp("replication", 4567), tcp("ist", 4568), tcp("sst", 4444)}},
+	{"nats", []corev1.ServicePort{tcp("client", 4222), tcp("route", 6222)}},
+	{"rabbitmq", []corev1.ServicePort{tcp("amqp", 5672), tcp("distribution", 25672), tcp("epmd", 4369)}},
 }
 
 // TestStateful runs stores across three clusters. The replicas know each other only by name. The cluster of the leader is
@@ -72,14 +48,7 @@ var workloads = []workload{
 func TestStateful(t *testing.T) {
 	b := newBed(t, "nftables", false)
 	for _, w := range workloads {
-		t.Run(w.name, func(t *testing.T) {
-			for _, program := range w.programs {
-				if _, err := exec.LookPath(program); err != nil {
-					t.Fatalf("install %s: apt-get install --no-install-recommends %s", program, w.packages)
-				}
-			}
-			tellStore(t, newStore(t, b, w))
-		})
+		t.Run(w.name, func(t *testing.T) { tellStore(t, newStore(t, b, w)) })
 	}
 }
 
@@ -95,7 +64,6 @@ func tellStore(t *testing.T, s *store) {
 	if s.client.cluster == leader {
 		s.client = s.bed.east.client(t, s.namespace, 0)
 	}
-	t.Cleanup(func() { must(t, killAll(s.client.Namespace)) }) // the processes that the writer has started
 	program, arguments := s.bash(s.client, "writer")
 	writer := &stream{s.client.run(t, program, arguments...)}
 	awaitWrites(t, writer)
@@ -110,9 +78,7 @@ func tellStore(t *testing.T, s *store) {
 	}
 	repair, _ := s.bed.drop(t, cut)
 	s.crash(t, leader)
-	if s.promoted {
-		s.verb(t, "failover", leader.Name())
-	}
+	s.verb(t, "failover", leader.Name())
 	awaitWrites(t, writer)
 	repair()
 	must(t, leader.APIServer().Thaw())
@@ -122,7 +88,6 @@ func tellStore(t *testing.T, s *store) {
 	awaitWrites(t, writer)
 
 	must(t, writer.Kill())
-	must(t, killAll(s.client.Namespace))
 	written, longest := acknowledged(t, writer, time.Time{}), time.Duration(0)
 	for i, write := range written[1:] {
 		longest = max(longest, write.At.Sub(written[i].At))
@@ -190,7 +155,8 @@ func newStore(t testing.TB, b *bed, w workload) *store {
 
 func (s *store) volume(c *cluster) string { return filepath.Join(s.data, c.Name()) }
 
-// bash returns the command line of a verb of the recipe in a pod. Programs do not run as root, which some of them refuse.
+// bash returns the command line of a verb of the recipe in a pod. Its processes end with the first of them, and do not run
+// as root, which some programs refuse.
 func (s *store) bash(p *pod, args ...string) (program string, arguments []string) {
 	domain := fmt.Sprintf("%s.%s.%s", s.service.name, s.namespace, zone)
 	nameOf := func(c *cluster) string { return fmt.Sprintf("%s.%s.%s", replicaName, c.Name(), domain) }
@@ -199,7 +165,7 @@ func (s *store) bash(p *pod, args ...string) (program string, arguments []string
 		names = append(names, nameOf(c))
 	}
 	return "unshare", append([]string{
-		"--user", "--map-user=65534", "--map-group=65534", "--", "env",
+		"--user", "--map-user=65534", "--map-group=65534", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "env",
 		"CLUSTER=" + p.cluster.Name(), "SELF=" + nameOf(p.cluster), "NAMES=" + strings.Join(names, " "),
 		"DOMAIN=" + domain, "DATA=" + s.volume(p.cluster), "POD=" + s.bed.program("pod"), "ETCD=" + s.etcd,
 		"bash", s.recipe,
@@ -237,48 +203,13 @@ func (s *store) start(t testing.TB, c *cluster) {
 	p := s.replicas[c]
 	program, arguments := s.bash(p, "keep")
 	p.server = p.run(t, program, arguments...)
-	t.Cleanup(func() {
-		if s.replicas[c] == p {
-			s.crash(t, c)
-		}
-	})
 }
 
 // crash kills the programs of a cluster's replica, and removes its network.
 func (s *store) crash(t testing.TB, c *cluster) {
 	p := s.replicas[c]
 	must(t, p.server.Kill())
-	must(t, killAll(p.Namespace))
 	must(t, p.Namespace.Close())
-}
-
-// killAll kills all processes in a network namespace, and waits until they are gone.
-func killAll(n *network.Namespace) error {
-	own, err := os.Readlink(n.Path())
-	if err != nil {
-		return err
-	}
-	for found := true; found; {
-		found = false
-		entries, err := os.ReadDir("/proc")
-		if err != nil {
-			return err
-		}
-		for _, entry := range entries {
-			pid, err := strconv.Atoi(entry.Name())
-			if err != nil {
-				continue
-			}
-			if link, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/net")); err != nil || link != own {
-				continue // it belongs to another user, or has ended
-			}
-			found = true
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // leader returns the cluster of the leader.

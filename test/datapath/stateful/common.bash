@@ -14,13 +14,14 @@
 #   leader       prints the cluster of the leader, or of the replica that takes the writes
 #   client       writes each number that it reads, and prints it once it is acknowledged
 #   numbers      prints all numbers that are stored
-#   failover C   makes another replica the leader after cluster C is lost; only where no program does
+#   failover C   makes another replica the leader after cluster C is lost, if no program does
 
 set -uo pipefail
 
 keep() { while :; do (run); sleep 1; done; }
 
 setup() { :; }
+failover() { :; }
 
 others() { tr ' ' '\n' <<<"$NAMES" | grep -vxF "$SELF"; }
 
