@@ -152,7 +152,9 @@ func granted(t testing.TB, text string) map[string]map[Call]bool {
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					rights[role.Name][newCall(verb, rule.APIGroups[0], strings.Replace(resource, "/", ":", 1))] = true
+					for _, group := range rule.APIGroups {
+						rights[role.Name][newCall(verb, group, strings.Replace(resource, "/", ":", 1))] = true
+					}
 				}
 			}
 		}
