@@ -58,29 +58,3 @@ func TestASmallSetIsMeasured(t *testing.T) {
 		t.Errorf("the figures are %+v, want six, and of the changes none unanswered", all)
 	}
 }
-
-// TestFigures: a quantile is a sample (nearest rank), and a figure is compared with its floor.
-func TestFigures(t *testing.T) {
-	samples := []time.Duration{5, 1, 4, 2, 3}
-	for q, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.8: 4, 0.99: 5, 1: 5} {
-		if got := quantile(samples, q); got != want {
-			t.Errorf("quantile %v is %v, want %v", q, got, want)
-		}
-	}
-	for _, tc := range []struct {
-		value  float64
-		limit  *limit
-		missed bool
-	}{
-		{1.3e6, ratio(1.3), false},
-		{1.4e6, ratio(1.3), true},
-		{6e6, later(5 * time.Millisecond), false},
-		{7e6, later(5 * time.Millisecond), true},
-		{7e6, nil, false},
-	} {
-		f := figure{value: tc.value}
-		if f.compare(1e6, tc.limit); f.missed != tc.missed || f.floor != "1ms" {
-			t.Errorf("%v: %+v, want missed %t", tc.value, f, tc.missed)
-		}
-	}
-}
