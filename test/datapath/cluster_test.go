@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
@@ -30,7 +29,6 @@ const system = "clusterset-dns"
 type cluster struct {
 	*controlplane.Cluster
 	kubernetes.Interface
-	mcs   mcs.Interface
 	bed   *bed
 	dns   string  // the ClusterIP of the cluster DNS
 	nodes []*node // ordered by name
@@ -49,11 +47,7 @@ type node struct {
 }
 
 func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
-	mcsClient, err := mcs.NewForConfig(plane.Config())
-	must(t, err)
-	c := &cluster{
-		Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b, reached: plane.Options().PodCIDRs, uplink: router,
-	}
+	c := &cluster{Cluster: plane, Interface: plane.Client(), bed: b, reached: plane.Options().PodCIDRs, uplink: router}
 	if b.networks {
 		c.separate(t)
 	}

@@ -34,9 +34,5 @@ func inside() (err error) {
 	if router, err = sandbox.Setup("ip", "nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "nginx"); err != nil {
 		return err
 	}
-	// Locks and sockets of the machine's own programs.
-	if err := sandbox.Empty("/run"); err != nil {
-		return err
-	}
 	return router.AddAddress(apiAddress)
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // zone is the DNS zone of Services in the clusterset.
@@ -21,8 +20,8 @@ type service struct {
 	ports           []corev1.ServicePort
 	// change modifies the Service before it is created.
 	change func(*corev1.Service)
-	// annotations are exported with the service.
-	annotations map[string]string
+	// annotations are exported with the service, in YAML without braces.
+	annotations string
 }
 
 // port returns a port of a Service. Its pods listen on target.
@@ -68,11 +67,8 @@ func (c *cluster) serve(t testing.TB, s service) {
 // export creates the Service and its ServiceExport.
 func (c *cluster) export(t testing.TB, s service) {
 	c.serve(t, s)
-	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Create(t.Context(), &v1beta1.ServiceExport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
-		Spec:       v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	c.apply(t, fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: %s, name: %s}, spec: {exportedAnnotations: {%s}}}",
+		s.namespace, s.name, s.annotations))
 }
 
 // deploy starts pods of the Service and exports it.

@@ -82,7 +82,7 @@ func shareTheLoad(t *testing.T, b *bed) {
 func order(t *testing.T, b *bed) {
 	s := service{
 		namespace: b.namespace(t), name: "ordered", ports: http80,
-		annotations: map[string]string{"clusterset-dns.github.io/prefer": "local > east"},
+		annotations: "clusterset-dns.github.io/prefer: local > east",
 	}
 	east, west := b.east.deploy(t, s, 2), b.west.deploy(t, s, 2)
 	for c, first := range map[*cluster][]*pod{b.east: east, b.west: west, b.north: east} {

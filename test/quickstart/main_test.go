@@ -71,9 +71,6 @@ func inside() (err error) {
 	if router, err = sandbox.Setup("nsenter", "chroot", "ip", "nft", "iptables", "ip6tables"); err != nil {
 		return err
 	}
-	if err := sandbox.Empty("/run"); err != nil { // with the lock of iptables
-		return err
-	}
 	// Nodes also have the router's address on their links. With another source address (RFC 5737), pods can answer this process.
 	const own = "198.51.100.1"
 	return errors.Join(router.AddAddress(netip.MustParseAddr(own)), router.Filter("table ip own {\nchain postrouting {\n"+

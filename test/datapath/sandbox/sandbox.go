@@ -98,8 +98,8 @@ func start(attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 // systemPath has the directories of system administration programs, which other users' PATH lacks.
 const systemPath = "/usr/local/sbin:/usr/sbin:/sbin"
 
-// Setup prepares the sandbox: a new /proc, private mounts, and a router, which it returns. It fails if one of the
-// programs is not installed.
+// Setup prepares the sandbox: a new /proc, an empty /run without locks and sockets of the machine's programs, private
+// mounts, and a router, which it returns. It fails if one of the programs is not installed.
 func Setup(programs ...string) (*network.Namespace, error) {
 	if err := os.Setenv("PATH", os.Getenv("PATH")+":"+systemPath); err != nil {
 		return nil, fmt.Errorf("set the search path: %w", err)
@@ -116,23 +116,13 @@ func Setup(programs ...string) (*network.Namespace, error) {
 	if err := errors.Join(
 		unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // mounts stay inside
 		unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""),
+		unix.Mount("empty", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, ""),
 	); err != nil {
-		return nil, fmt.Errorf("mount the /proc of the process namespace: %w; a container runtime that masks parts of /proc forbids it", err)
+		return nil, fmt.Errorf("mount the /proc of the process namespace, and an empty /run: %w; a container runtime that masks parts of /proc forbids it", err)
 	}
 	router, err := network.Own()
 	if err != nil { // in a container, /proc/sys is read-only
 		return nil, fmt.Errorf("make the sandbox a router: %w", err)
 	}
 	return router, nil
-}
-
-// Empty mounts an empty directory over each of the given ones, so that programs do not read or write the machine's
-// files.
-func Empty(directories ...string) error {
-	for _, directory := range directories {
-		if err := unix.Mount("empty", directory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
-			return fmt.Errorf("mount an empty %s: %w", directory, err)
-		}
-	}
-	return nil
 }
