@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/endpointslice/util"
 
 	plugin "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -141,31 +142,23 @@ func (c *cluster) keep(t testing.TB, name string, want wanted) (stop func() int)
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	count, failures := 0, []error{}
-	group.Go(func() {
-		ticker := time.NewTicker(20 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
+	ask := func(ctx context.Context) {
+		err := c.nodes.Do(func() error {
+			answer, err := plugin.DNSAt(c.ServiceIP(10)).Ask(ctx, name, "A")
+			if err == nil && answer.Text() != text {
+				err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.Name(), answer.Text(), text)
 			}
-			err := c.nodes.Do(func() error {
-				answer, err := plugin.DNSAt(c.ServiceIP(10)).Ask(ctx, name, "A")
-				if err == nil && answer.Text() != text {
-					err = fmt.Errorf("%s: answer %d in %s is %q, want %q", name, count+1, c.Name(), answer.Text(), text)
-				}
-				return err
-			})
-			if ctx.Err() != nil {
-				return
-			}
-			count++
-			if err != nil && len(failures) < 5 {
-				failures = append(failures, err)
-			}
+			return err
+		})
+		if ctx.Err() != nil {
+			return
 		}
-	})
+		count++
+		if err != nil && len(failures) < 5 {
+			failures = append(failures, err)
+		}
+	}
+	group.Go(func() { wait.UntilWithContext(ctx, ask, 20*time.Millisecond) })
 	return func() int {
 		t.Helper()
 		cancel()
