@@ -3,15 +3,10 @@
 package quickstart
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // testUpgrade upgrades the clusters to the next release one by one, while all names keep resolving on the nodes of all clusters. The
@@ -53,32 +48,22 @@ func testUpgrade(t *testing.T, b *bed) {
 done`)
 }
 
-// runs asserts that the controllers have the versions of these releases, in the order of the clusters: in their
-// heartbeats, and in the output of kubectl clusterset status.
+// runs waits until kubectl clusterset status shows that the controllers have the versions of these releases, in the order of
+// the clusters. A terminating replica leads until its preStop hook has slept.
 func (b *bed) runs(t *testing.T, releases ...release) {
 	t.Helper()
-	for i, c := range b.clusters {
-		// A terminating replica leads until its preStop hook has slept.
-		eventually(t, "the heartbeat of "+c.Name(), func(ctx context.Context) error {
-			lease, err := c.Client().CoordinationV1().Leases("clusterset-dns").Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if got := lease.Annotations[member.HeartbeatVersionAnnotation]; got != releases[i].version {
-				return fmt.Errorf("it is of version %q, want %q", got, releases[i].version)
-			}
-			return nil
-		})
-	}
-	var found struct {
-		Clusters []struct{ Context, Controller string }
-	}
-	must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset status --contexts east,west,north -o json")), &found))
-	for i, c := range b.clusters {
-		if got, want := found.Clusters[i].Controller, releases[i].version; got != want {
-			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)
+	until(t, "the versions of the controllers", func() error {
+		var found struct {
+			Clusters []struct{ Context, Controller string }
 		}
-	}
+		must(t, json.Unmarshal([]byte(b.run(t, "kubectl clusterset status --contexts east,west,north -o json")), &found))
+		for i, c := range found.Clusters {
+			if want := releases[i].version; c.Controller != want {
+				return fmt.Errorf("the controller of %s is %s, want %s", c.Context, c.Controller, want)
+			}
+		}
+		return nil
+	})
 }
 
 // testManifest installs a release in north without Helm, with the id in a ClusterProperty, and removes it.
