@@ -30,7 +30,8 @@ func (c *Cluster) ServiceIP(number byte) string {
 // be changed, and is removed with the cluster.
 func (c *Cluster) AdminKubeconfig() string { return c.path(adminFile) }
 
-// writeCredentials creates the keys, the certificate, the tokens and kubeconfigs, and writes the files for the components.
+// writeCredentials creates the keys, the certificate, and the token and kubeconfig of the administrator, which the components
+// use, too, and writes the files.
 func (c *Cluster) writeCredentials(directory string) error {
 	addresses := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 	for _, services := range c.options.ServiceCIDRs {
@@ -47,7 +48,7 @@ func (c *Cluster) writeCredentials(directory string) error {
 	if err != nil {
 		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
-	admin, system, scheduler := rand.Text(), rand.Text(), rand.Text()
+	admin := rand.Text()
 	if c.Cluster, err = clusterset.New(c.options.Name, directory, &rest.Config{ // without a rate limit
 		Host: c.URL(), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}, QPS: -1,
 	}); err != nil {
@@ -55,14 +56,10 @@ func (c *Cluster) writeCredentials(directory string) error {
 	}
 	files := map[string][]byte{
 		servingFile: certificate, servingKeyFile: key, signingKeyFile: signing,
-		tokensFile: fmt.Appendf(nil,
-			"%s,admin,1,system:masters\n%s,system:controlplane,2,system:masters\n%s,system:kube-scheduler,3\n",
-			admin, system, scheduler),
+		tokensFile: []byte(admin + ",admin,1,system:masters\n"),
 	}
-	for name, token := range map[string]string{adminFile: admin, systemFile: system, schedulerFile: scheduler} {
-		if files[name], err = c.Kubeconfig(token); err != nil {
-			return err
-		}
+	if files[adminFile], err = c.Kubeconfig(admin); err != nil {
+		return err
 	}
 	for name, content := range files {
 		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {

@@ -26,8 +26,6 @@ const (
 	servingFile    = "apiserver.crt" // its own authority
 	servingKeyFile = "apiserver.key"
 	signingKeyFile = "serviceaccount.key"
-	systemFile     = "system.kubeconfig"    // for the controllers
-	schedulerFile  = "scheduler.kubeconfig" // for kube-scheduler
 	adminFile      = "admin.kubeconfig"
 	tokensFile     = "tokens.csv"
 )
@@ -78,13 +76,13 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--disable-admission-plugins=TaintNodesByCondition",
 		}, c.options.APIServerArgs...),
 		assets.Controllers: append([]string{
-			"--kubeconfig=" + systemFile,
+			"--kubeconfig=" + adminFile,
 			"--root-ca-file=" + servingFile,
 			"--service-account-private-key-file=" + signingKeyFile,
 			"--controllers=" + strings.Join(controllers, ","),
 			"--use-service-account-credentials", // so that admission policies and RBAC apply as usual
 		}, alone...),
-		assets.Scheduler: append([]string{"--kubeconfig=" + schedulerFile}, alone...),
+		assets.Scheduler: append([]string{"--kubeconfig=" + adminFile}, alone...),
 	}
 	all := make(map[assets.Program]*Component, len(args))
 	for program, args := range args {
