@@ -167,7 +167,7 @@ func (s *store) bash(p *pod, args ...string) (program string, arguments []string
 	return "unshare", append([]string{
 		"--user", "--map-user=65534", "--map-group=65534", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "env",
 		"CLUSTER=" + p.cluster.Name(), "SELF=" + nameOf(p.cluster), "NAMES=" + strings.Join(names, " "),
-		"DOMAIN=" + domain, "DATA=" + s.volume(p.cluster), "POD=" + s.bed.program("pod"), "ETCD=" + s.etcd,
+		"DOMAIN=" + domain, "DATA=" + s.volume(p.cluster), "ETCD=" + s.etcd,
 		"bash", s.recipe,
 	}, args...)
 }

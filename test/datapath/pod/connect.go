@@ -125,15 +125,3 @@ func connect(args []string) error {
 		}
 	}
 }
-
-// srv looks up SRV records with Go's resolver, as programs do.
-func srv(args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("srv takes a service, a protocol and a name; got %q", args)
-	}
-	_, records, err := net.DefaultResolver.LookupSRV(context.Background(), args[0], args[1], args[2])
-	for _, record := range records {
-		fmt.Printf("%s:%d\n", record.Target, record.Port)
-	}
-	return err
-}

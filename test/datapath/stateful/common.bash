@@ -5,7 +5,6 @@
 #   NAMES    the names of all replicas
 #   DOMAIN   the name of the service: db.<namespace>.svc.clusterset.local
 #   DATA     the pod's volume, which outlasts the pod
-#   POD      the program of ../pod, which looks up SRV records
 # The verbs of a recipe:
 #   keep         the kubelet: starts the replica again and again
 #   run          the container: starts the replica, and does not return

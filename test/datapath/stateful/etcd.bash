@@ -4,7 +4,7 @@
 
 run() {
   # As in an init container: wait until the SRV records have all replicas, the initial members of the cluster.
-  until [ -d "$DATA/member" ] || [ "$("$POD" srv etcd-server tcp "$DOMAIN" | wc -l)" = 3 ]; do sleep 0.1; done
+  until [ -d "$DATA/member" ] || [ "$(dig +short SRV "_etcd-server._tcp.$DOMAIN" | wc -l)" = 3 ]; do sleep 0.1; done
   exec "$ETCD" --name="$CLUSTER" --data-dir="$DATA" --discovery-srv="$DOMAIN" \
     --initial-advertise-peer-urls="http://$SELF:2380" --advertise-client-urls="http://$SELF:2379" \
     --listen-peer-urls=http://0.0.0.0:2380 --listen-client-urls=http://0.0.0.0:2379 --log-level=warn
