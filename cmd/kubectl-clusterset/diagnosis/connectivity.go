@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,13 +33,10 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// A ConnectivityReport has two paths from each cluster to each: by the clusterset IP, and headless.
+// A ConnectivityReport has a path from each cluster to each.
 type ConnectivityReport []ConnectivityPath
 
-// OtherNetwork is the step of the headless path to a cluster of another network, which cannot succeed and is not a failure.
-const OtherNetwork state.ProbeStep = "other network"
-
-// A ConnectivityPath is from the pod of a context to the pod of another one, or to itself.
+// A ConnectivityPath is from the pod of a context to the pod of another one, or to itself, by a clusterset IP.
 type ConnectivityPath struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -60,10 +56,10 @@ var fixes = map[state.ProbeStep]string{
 		"NetworkPolicy rejects TCP connections.",
 }
 
-// Count is how many paths have one of the results.
-func (r ConnectivityReport) Count(steps ...state.ProbeStep) (n int) {
+// Count is how many paths have a result.
+func (r ConnectivityReport) Count(step state.ProbeStep) (n int) {
 	for _, p := range r {
-		if slices.Contains(steps, p.Step) {
+		if p.Step == step {
 			n++
 		}
 	}
@@ -73,31 +69,31 @@ func (r ConnectivityReport) Count(steps ...state.ProbeStep) (n int) {
 // Text writes a table of clusters, and what to do about each path that fails.
 func (r ConnectivityReport) Text(out io.Writer, wide bool) error {
 	var rows [][]any
-	for i := 0; i < len(r); i += 2 {
-		rows = append(rows, []any{r[i].From, r[i].To, r[i].Step, r[i+1].Step})
+	for _, p := range r {
+		rows = append(rows, []any{p.From, p.To, p.Step})
 	}
-	if err := Table(out, wide, "", "FROM TO CLUSTERSET_IP HEADLESS", rows); err != nil {
+	if err := Table(out, wide, "", "FROM TO RESULT", rows); err != nil {
 		return err
 	}
 	for _, p := range r {
-		if p.Step != state.ProbeOK && p.Step != OtherNetwork {
+		if p.Step != state.ProbeOK {
 			fmt.Fprintf(out, "\n✗  %s → %s: %s: %s (%s)\n   > %s\n", p.From, p.To, p.Name, p.Step, p.Error, fixes[p.Step])
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r)-r.Count(OtherNetwork))
+	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r))
 	return err
 }
 
 // A site is a cluster with its pod, which owns the other objects of the test.
 type site struct {
 	*cluster.Cluster
-	// name is the name of the pod and of its Service with a cluster IP, headless of its headless Service.
-	name, headless string
+	// name is the name of the pod, of its Service and of the ServiceExport.
+	name string
 }
 
-// Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by two names in the zone: its own,
-// behind a headless Service, and the name of a clusterset IP. It always deletes the objects that it created. The report may
-// have failures; an error means that the test could not run, or that objects could not be deleted.
+// Connect tests whether a pod of each of two or more clusters reaches a pod of each cluster by the name of a clusterset IP in
+// the zone. It always deletes the objects that it created. The report may have failures; an error means that the test could not
+// run, or that objects could not be deleted.
 func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, teller cluster.Teller) (report ConnectivityReport, err error) {
 	if err := cluster.Identify(ctx, clusters); err != nil {
 		return nil, err
@@ -121,12 +117,12 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 			waiting = cmp.Or(waiting, pending)
 		}
 		for _, p := range report {
-			if p.Step != state.ProbeOK && p.Step != OtherNetwork {
+			if p.Step != state.ProbeOK {
 				waiting = cmp.Or(waiting, fmt.Sprintf("%s → %s: %s: %s", p.From, p.To, p.Name, cmp.Or(p.Step, "not tried")))
 			}
 		}
 		switch {
-		case report.Count("", state.ProbeUnresolved) > 0:
+		case report.Count("")+report.Count(state.ProbeUnresolved) > 0:
 			resolved = time.Now()
 		case time.Since(resolved) > settleTimeout:
 			return "", nil
@@ -139,31 +135,22 @@ func Connect(ctx context.Context, clusters []*cluster.Cluster, zone string, tell
 	return report, nil // after a timeout, it has the failures
 }
 
-// plan returns the sites and the targets of each pod: for each cluster the names of the Service with a cluster IP and of the pod
-// behind the headless Service. The report has no results yet.
+// plan returns the sites and the targets of each pod, the name of the Service of each cluster. The report has no results yet.
 func plan(clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, report ConnectivityReport) {
 	run := utilrand.String(5) // objects of a killed test do not disturb other tests
 	for i, c := range clusters {
-		name := fmt.Sprintf("clusterset-probe-%s-%d", run, i)
-		s := &site{Cluster: c, name: name, headless: name + "-headless"}
-		targets = append(targets, nameOf(s.Namespace, s.name, zone)+"="+s.ID,
-			nameOf(s.Namespace, s.name+"."+s.ID+"."+s.headless, zone)+"="+s.ID)
-		sites = append(sites, s)
+		s := &site{Cluster: c, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
+		sites, targets = append(sites, s), append(targets, nameOf(s.Namespace, s.name, zone)+"="+s.ID)
 	}
-	for _, s := range sites {
-		for i, target := range targets {
-			name, _, _ := strings.Cut(target, "=")
-			path := ConnectivityPath{From: s.Context, To: sites[i/2].Context, Name: name}
-			if i%2 == 1 && s.Network != sites[i/2].Network {
-				path.Step = OtherNetwork
-			}
-			report = append(report, path)
+	for _, from := range sites {
+		for _, to := range sites {
+			report = append(report, ConnectivityPath{From: from.Context, To: to.Context, Name: nameOf(to.Namespace, to.name, zone)})
 		}
 	}
 	return sites, targets, report
 }
 
-// create creates the pod, the Services and their ServiceExports.
+// create creates the pod, its Service and the ServiceExport.
 func (s *site) create(ctx context.Context, targets []string) error {
 	deployment, err := s.Kube.AppsV1().Deployments(s.Namespace).Get(ctx, setup.ControllerName, metav1.GetOptions{})
 	if err != nil {
@@ -175,25 +162,19 @@ func (s *site) create(ctx context.Context, targets []string) error {
 		return fmt.Errorf("create a pod in namespace %s: %w", s.Namespace, err)
 	}
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: made.Name, UID: made.UID}}
-	for _, name := range []string{s.name, s.headless} {
-		service := &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pod.Labels, OwnerReferences: owners},
-			Spec: corev1.ServiceSpec{
-				Selector: pod.Labels, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
-				Ports: []corev1.ServicePort{{Name: "tcp", Port: state.ProbePort}},
-			},
-		}
-		if name == s.headless {
-			service.Spec.ClusterIP = corev1.ClusterIPNone
-		}
-		_, err := s.Kube.CoreV1().Services(s.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: cluster.FieldManager})
-		if err == nil {
-			export := metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: pod.Labels, OwnerReferences: owners}
-			err = s.CreateServiceExport(ctx, export, nil)
-		}
-		if err != nil {
-			return fmt.Errorf("create and export Service %s/%s: %w", s.Namespace, name, err)
-		}
+	of := metav1.ObjectMeta{Namespace: s.Namespace, Name: s.name, Labels: pod.Labels, OwnerReferences: owners}
+	_, err = s.Kube.CoreV1().Services(s.Namespace).Create(ctx, &corev1.Service{
+		ObjectMeta: of,
+		Spec: corev1.ServiceSpec{
+			Selector: pod.Labels, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
+			Ports: []corev1.ServicePort{{Name: "tcp", Port: state.ProbePort}},
+		},
+	}, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+	if err == nil {
+		err = s.CreateServiceExport(ctx, of, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("create and export Service %s/%s: %w", s.Namespace, s.name, err)
 	}
 	return nil
 }
@@ -212,7 +193,6 @@ func (s *site) podOf(spec *corev1.PodSpec, targets []string) *corev1.Pod {
 			"app.kubernetes.io/managed-by": cluster.FieldManager, "app.kubernetes.io/instance": s.name,
 		}},
 		Spec: corev1.PodSpec{
-			Hostname: s.name, Subdomain: s.headless,
 			Containers: []corev1.Container{container}, RestartPolicy: corev1.RestartPolicyNever,
 			ActiveDeadlineSeconds: ptr.To(int64(lifetime.Seconds())), TerminationGracePeriodSeconds: ptr.To[int64](1),
 			AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
@@ -254,7 +234,7 @@ func (s *site) read(ctx context.Context, paths []ConnectivityPath) (pending stri
 	}
 	for text := range bytes.Lines(log) {
 		var line state.ProbeLine
-		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) && paths[line.Index].Step != OtherNetwork {
+		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) {
 			state.Clean(&line.ProbeResult) // another program may have answered
 			paths[line.Index].ProbeResult = line.ProbeResult
 		}
