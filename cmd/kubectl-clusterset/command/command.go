@@ -202,9 +202,10 @@ func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
 	return command
 }
 
-// addNamespace adds the flag -n, which only some commands use.
-func (o *options) addNamespace(command *cobra.Command, usage string) {
-	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
+// addNamespace adds the flag -n to a command for a service.
+func (o *options) addNamespace(command *cobra.Command) {
+	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "",
+		"`namespace` of a SERVICE that is given without one; empty means that of the first context")
 }
 
 func (o *options) teller() cluster.Teller {
@@ -267,9 +268,7 @@ func addresses(flag string, values, contexts []string) (map[string]string, error
 	return of, nil
 }
 
-const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the contexts"
-
-// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the selected contexts, and returns the
+// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the first selected context, and returns the
 // selected clusters, too.
 func (o *options) service(text string) (service types.NamespacedName, clusters []*cluster.Cluster, err error) {
 	both := strings.Contains(text, "/")
@@ -277,17 +276,8 @@ func (o *options) service(text string) (service types.NamespacedName, clusters [
 	if err != nil || service.Name == "" || both && service.Namespace == "" {
 		return service, nil, fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)
 	}
-	clusters, err = o.clusters()
-	if both {
-		return service, clusters, err
-	}
-	for i := 0; i < len(clusters) && err == nil; i++ {
-		var namespace string
-		namespace, _, err = o.config(clusters[i].Context).Namespace()
-		if i > 0 && namespace != service.Namespace {
-			err = fmt.Errorf("service %s: in namespace %s or %s? Use NAMESPACE/SERVICE", text, service.Namespace, namespace)
-		}
-		service.Namespace = namespace
+	if clusters, err = o.clusters(); err == nil && !both {
+		service.Namespace, _, err = o.config(clusters[0].Context).Namespace()
 	}
 	return service, clusters, err
 }

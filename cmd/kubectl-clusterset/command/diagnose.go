@@ -43,7 +43,7 @@ func newStatus(o *options) *cobra.Command {
 		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) (err error) {
 			statuses := diagnosis.List[diagnosis.Status]{}
 			look := func(ctx context.Context) (string, error) {
-				found := diagnosis.Statuses(ctx, clusters, o.overrides.Context.Namespace)
+				found := diagnosis.Statuses(ctx, clusters)
 				if ctx.Err() != nil && len(statuses) > 0 {
 					return "", ctx.Err() // an interrupted look says nothing
 				}
@@ -64,7 +64,6 @@ func newStatus(o *options) *cobra.Command {
 	}
 	command.Flags().BoolVar(&wait, "wait", false,
 		"wait until the members are fresh and up to date, and the imports are ready")
-	o.addNamespace(command, "show the imports of this `namespace` alone")
 	return o.with(command, "contexts", "output", "controller", "timeout")
 }
 
@@ -88,7 +87,7 @@ and what DNS answers now.`,
 			return errors.Join(err, failed)
 		},
 	}
-	o.addNamespace(command, serviceNamespace)
+	o.addNamespace(command)
 	return o.with(command, "contexts", "output", "zone", "dns", "controller")
 }
 
@@ -103,7 +102,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
   kubectl clusterset check --contexts east,west,north`,
 		Args: cobra.NoArgs,
 		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
-			set := diagnosis.Gather(ctx, clusters, diagnosis.Statuses(ctx, clusters, ""), o.zone)
+			set := diagnosis.Gather(ctx, clusters, diagnosis.Statuses(ctx, clusters), o.zone)
 			set.Pre = pre
 			findings := set.Check()
 			err := diagnosis.Print(o.Out, o.output, "CheckReport", "findings", findings)
@@ -170,7 +169,7 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 	if err != nil {
 		return err
 	}
-	statuses := diagnosis.Statuses(ctx, clusters, "")
+	statuses := diagnosis.Statuses(ctx, clusters)
 	var status, check bytes.Buffer // writes to buffers never fail
 	_ = diagnosis.Print(&status, "json", "Status", "clusters", statuses)
 	_ = diagnosis.Gather(ctx, clusters, statuses, o.zone).Check().Text(&check, true)

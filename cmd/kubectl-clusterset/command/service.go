@@ -42,7 +42,7 @@ func newExport(o *options, share bool) *cobra.Command {
 			return err
 		},
 	}
-	o.addNamespace(command, serviceNamespace)
+	o.addNamespace(command)
 	if share {
 		return o.with(command, "contexts", "timeout", "dry-run")
 	}

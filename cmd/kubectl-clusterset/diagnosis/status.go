@@ -25,24 +25,19 @@ type Status struct {
 	Unknown string `json:"unknown,omitempty"`
 	Err     error  `json:"-"`
 	*state.Cluster
-	// Namespace limits the imports; empty means all.
-	Namespace string `json:"-"`
 }
 
 // Statuses asks the controllers of all clusters at once.
-func Statuses(ctx context.Context, clusters []*cluster.Cluster, namespace string) List[Status] {
+func Statuses(ctx context.Context, clusters []*cluster.Cluster) List[Status] {
 	statuses, found := make(List[Status], len(clusters)), make([]state.Findings, len(clusters))
 	_ = cluster.Each(clusters, func(i int, c *cluster.Cluster) error {
 		s := &statuses[i]
-		s.Context, s.Namespace = c.Context, namespace
+		s.Context = c.Context
 		if s.Cluster, s.Err = c.State(ctx); s.Err != nil {
 			s.Unknown = s.Err.Error()
 			return s.Err
 		}
 		c.ID, found[i] = s.Cluster.Cluster, s.Findings
-		if namespace != "" {
-			s.Imports = slices.DeleteFunc(s.Imports, func(each state.Import) bool { return each.Namespace != namespace })
-		}
 		return nil
 	})
 	fill(clusters, found)
@@ -104,9 +99,6 @@ func (s Status) Text(out io.Writer, wide bool) error {
 	if err := Table(out, wide, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
 		return err
 	}
-	if s.Namespace != "" && len(s.Imports) == 0 {
-		fmt.Fprintf(out, "\nThere are no imports in namespace %s.\n", s.Namespace)
-	}
 	for i, finding := range s.Findings {
 		if i == 0 {
 			fmt.Fprintln(out)
@@ -123,16 +115,9 @@ func reconciling(count int) string { return fmt.Sprintf("%d services are being r
 
 // Pending returns why the clusters are not ready, the first reason per cluster, or nothing if they are. A cluster is
 // ready if its controller runs, the other clusters are its members, all members are fresh and read, nothing waits to be
-// reconciled, and the imports are ready. Imports of other implementations do not count. If the imports are limited to a
-// namespace, one of the clusters must have one.
+// reconciled, and the imports are ready. Imports of other implementations do not count.
 func Pending(statuses []Status) []string {
 	var pending []string
-	if len(statuses) > 0 && statuses[0].Namespace != "" && !slices.ContainsFunc(statuses, func(s Status) bool {
-		return s.Cluster != nil && len(s.Imports) > 0
-	}) {
-		pending = append(pending, "no selected cluster has an import in namespace "+statuses[0].Namespace+
-			": check its name, or export a service in it")
-	}
 	for i := range statuses {
 		if why := statuses[i].pending(statuses); why != "" {
 			pending = append(pending, statuses[i].Context+": "+why)

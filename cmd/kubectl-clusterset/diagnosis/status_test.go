@@ -30,7 +30,7 @@ func TestContextsInFixes(t *testing.T) {
 			Version: state.Version, Cluster: id, Findings: []state.Finding{{Fix: "Run `kubectl clusterset join <context of east> <context of west> <context of north>`."}},
 		})})
 	}
-	for _, status := range Statuses(t.Context(), clusters, "") {
+	for _, status := range Statuses(t.Context(), clusters) {
 		want := map[string]string{"e": "e w", "e2": "e2 w", "w": "<context of east> w"}[status.Context]
 		want = "Run `kubectl clusterset --system-namespace mcs join " + want + " <context of north>`."
 		if status.Err != nil || status.Findings[0].Fix != want {
