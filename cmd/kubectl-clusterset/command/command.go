@@ -90,19 +90,13 @@ type options struct {
 	zone            string
 	dns             []string
 	controllers     []string
-	// begun is set once the command line is known to be valid.
-	begun bool
 }
 
 // execute runs a command line.
 func execute(ctx context.Context, o *options, args []string) error {
-	root := newCommand(o) //nolint:contextcheck // Commands get the context of ExecuteContextC.
+	root := newCommand(o) //nolint:contextcheck // Commands get the context of ExecuteContext.
 	root.SetArgs(args)
-	command, err := root.ExecuteContextC(ctx)
-	if err != nil && !o.begun {
-		return fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())
-	}
-	return err
+	return root.ExecuteContext(ctx)
 }
 
 func newCommand(o *options) *cobra.Command {
@@ -126,7 +120,6 @@ with --contexts east,west.`,
 			case (command.GroupID == diagnose || command.Parent().GroupID == diagnose) && !given("request-timeout"):
 				o.overrides.Timeout = requestTimeout
 			}
-			o.begun = true
 			return nil
 		},
 	}
