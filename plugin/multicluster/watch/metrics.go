@@ -104,14 +104,6 @@ func (s *store) report(err error) {
 		watched += " in namespace " + s.namespace
 	}
 	s.failed.Do(func() {
-		switch {
-		case apierrors.IsNotFound(err):
-			log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			log.Errorf("The API server does not let us list and watch %s: check the credentials and grant the right; "+
-				"asking again until it does: %v", watched, err)
-		default:
-			log.Warningf("Cannot list or watch %s: answers do not follow their changes until a retry succeeds: %v", watched, err)
-		}
+		log.Errorf("Cannot list or watch %s: answers do not follow their changes until a retry succeeds: %v", watched, err)
 	})
 }
