@@ -216,16 +216,7 @@ func TestSkips(t *testing.T) {
 			}, "member-ranges",
 			"The ranges of west are unknown: compare them with its annotation cidrs, which has 10.65.0.0/16.",
 		},
-		"one network": {func(_, _ *Cluster) {}, "node-ranges", ""},
-		"perhaps no other network": {
-			func(east, _ *Cluster) { east.ID = "" }, "node-ranges",
-			"No other selected cluster is in another network: select all clusters of the set with --contexts.",
-		},
 		"no other cluster": {func(east, west *Cluster) { west.UID = east.UID }, "joined", alone},
-		"no other cluster in its network": {
-			func(_, west *Cluster) { west.Network = "b" }, "pod-ranges",
-			"No other selected cluster is in its network: select all clusters of the set with --contexts.",
-		},
 		"unreachable": {
 			func(east, _ *Cluster) { east.Unreachable = errors.New("no") }, "dns-zone", "The API server is unreachable.",
 		},
@@ -265,7 +256,7 @@ func TestNothingIsKnown(t *testing.T) {
 	})
 	because := map[string]string{
 		"api-reachable": "", "api-version": "Its version is unknown", "clock": "Its clock, or that of west, is unknown.", "crds": "",
-		"node-ranges": "in another network", "controller": "", "joined": noAnswer, "member-ranges": noAnswer, "ranks-agree": noAnswer,
+		"node-ranges": "", "controller": "", "joined": noAnswer, "member-ranges": noAnswer, "ranks-agree": noAnswer,
 		"findings": noAnswer, "dns-reachable": "", "dns-zone": unasked, "dns-names": unasked,
 	}
 	for _, finding := range set.Check() {

@@ -208,12 +208,9 @@ func ranges(name, what string, elsewhere bool, of func(*Cluster) []netip.Prefix,
 		Name: name, About: "pod ranges do not overlap " + what + " of other clusters in " + among, before: !elsewhere,
 		run: func(s *Set, c *Cluster, found *problems) {
 			others := slices.DeleteFunc(s.others(c, found), func(other *Cluster) bool { return otherNetworks(c, other) != elsewhere })
-			switch {
-			case len(others) > 0 && c.PodCIDRsError != nil:
+			if len(others) > 0 && c.PodCIDRsError != nil {
 				found.skip("Its pod ranges are unknown (%v): compare the ranges of the CNI with the %s of the other clusters.",
 					c.PodCIDRsError, what)
-			case len(others) == 0 && (!elsewhere || c.ID == ""): // else all are in its network
-				found.skip("No other selected cluster is in %s: select all clusters of the set with --contexts.", among)
 			}
 			for _, other := range others {
 				theirs := of(other)
