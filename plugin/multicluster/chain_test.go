@@ -102,10 +102,10 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 		return slices.Concat(zoneOf(m), sorted(m.apexes[0].Records()), sorted(m.index.Load().State().SOA(0)))
 	}
 	before := shared()
-	udp, tcp := startChain(t, m, manipulators)
+	udp, _ := startChain(t, m, manipulators)
 	var running sync.WaitGroup
 	for range 4 {
-		running.Go(func() { askAll(t, udp, tcp) })
+		running.Go(func() { askAll(t, udp) })
 	}
 	running.Wait()
 	if after := shared(); !slices.Equal(before, after) {
@@ -116,29 +116,13 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 // patience limits the wait for an answer.
 const patience = time.Minute
 
-// askAll sends all test cases to a server, in turns with DNSSEC, with EDNS, over TCP and over plain UDP.
-func askAll(t *testing.T, udp, tcp string) {
-	for range 3 {
-		for i, tc := range cases {
-			r := new(dns.Msg).SetQuestion(tc.Qname, tc.Qtype)
-			client, address := dns.Client{Net: "udp", Timeout: patience}, udp
-			switch i % 4 {
-			case 0:
-				r.SetEdns0(4096, true)
-			case 1:
-				r.SetEdns0(1232, false)
-			case 2:
-				client.Net, address = "tcp", tcp
-			}
-			reply, _, err := client.ExchangeContext(t.Context(), r, address)
-			if err != nil {
-				t.Errorf("%s: %v", tc.Qname, err)
-				continue
-			}
-			denied := i%4 == 0 && tc.Rcode == dns.RcodeNameError // dnssec turns NXDOMAIN into NODATA
-			if reply.Rcode != tc.Rcode && !denied {
-				t.Errorf("%s: %s, want %s", tc.Qname, dns.RcodeToString[reply.Rcode], dns.RcodeToString[tc.Rcode])
-			}
+// askAll sends all test cases to a server several times, in turns with DNSSEC and without.
+func askAll(t *testing.T, server string) {
+	client := dns.Client{Timeout: patience}
+	for i, tc := range slices.Repeat(cases, 3) {
+		r := new(dns.Msg).SetQuestion(tc.Qname, tc.Qtype).SetEdns0(4096, i%2 == 0)
+		if _, _, err := client.ExchangeContext(t.Context(), r, server); err != nil {
+			t.Errorf("%s: %v", tc.Qname, err)
 		}
 	}
 }
