@@ -52,7 +52,7 @@ func TestBuild(t *testing.T) {
 			"a headless import that declares no ports has those of its slices", none, "east: 10.1.0.1; west[]: 10.2.0.1",
 			"A 10.1.0.1 10.2.0.1; 10-1-0-1.east A 10.1.0.1; 10-2-0-1.west A 10.2.0.1; sql SRV 5432 10-1-0-1.east", "",
 		},
-		{"an annotation that is not valid", sql, "east priority=high: 10.1.0.1", ofOne, "invalid_srv:1"},
+		{"an annotation that is not valid", sql, "east priority=high weight=: 10.1.0.1", ofOne, ""},
 		{"a headless import whose ports are all invalid has none", recordtest.Headless("sql=0"), "east: 10.1.0.1", one, "invalid_port:1"},
 		{
 			"a headless import that lists IPv6 alone", "{type: Headless, ports: [], ipFamilies: [IPv6]}", "east: 10.1.0.1; west[]: fd00::1/a",

@@ -23,8 +23,6 @@ const (
 	// InvalidSourceCluster is a slice whose label is not a valid cluster id. Its endpoints have no host name. Slices
 	// that Kubernetes mirrors have no such label and are not counted.
 	InvalidSourceCluster Reason = "invalid_source_cluster"
-	// InvalidSRV is a slice with an invalid AnnotationSRV. The annotation is ignored.
-	InvalidSRV Reason = "invalid_srv"
 	// NameTooLong is a record with a name that would exceed 253 octets.
 	NameTooLong Reason = "name_too_long"
 )
