@@ -213,24 +213,19 @@ func (o CoreDNS) update(ctx context.Context, configMap *corev1.ConfigMap, text s
 	return nil
 }
 
-const (
-	custom = "forward the zone with a key `clusterset.server` in ConfigMap kube-system/coredns-custom"
-	source = "change the Corefile in the source of the "
-)
-
 // owners write the Deployment or the Corefile of CoreDNS, and revert other changes. They are recognized by a label or an
-// annotation; an empty value stands for any. More specific owners come first. instead says how their users change the Corefile.
-var owners = []struct{ key, value, name, instead string }{
-	{"eks.amazonaws.com/component", "", "Amazon EKS", "forward the zone in the configuration of the add-on (`corefile`)"},
-	{"kubernetes.azure.com/managedby", "", "AKS", custom},
-	{"argocd.argoproj.io/instance", "", "Argo CD", source + "application"},
-	{"argocd.argoproj.io/tracking-id", "", "Argo CD", source + "application"},
-	{"kustomize.toolkit.fluxcd.io/name", "", "Flux", source + "Kustomization"},
-	{"helm.toolkit.fluxcd.io/name", "", "Flux", "change the values of the HelmRelease"},
-	{"objectset.rio.cattle.io/id", "", "k3s", custom},
-	{"objectset.rio.cattle.io/hash", "", "k3s", custom},
-	{"addonmanager.kubernetes.io/mode", "Reconcile", "the add-on manager", "forward the zone in the way that the platform documents"},
-	{"app.kubernetes.io/managed-by", "Helm", "Helm", "change the servers in the values of the release"},
+// annotation; an empty value stands for any. More specific owners come first.
+var owners = []struct{ key, value, name string }{
+	{"eks.amazonaws.com/component", "", "Amazon EKS"},
+	{"kubernetes.azure.com/managedby", "", "AKS"},
+	{"argocd.argoproj.io/instance", "", "Argo CD"},
+	{"argocd.argoproj.io/tracking-id", "", "Argo CD"},
+	{"kustomize.toolkit.fluxcd.io/name", "", "Flux"},
+	{"helm.toolkit.fluxcd.io/name", "", "Flux"},
+	{"objectset.rio.cattle.io/id", "", "k3s"},
+	{"objectset.rio.cattle.io/hash", "", "k3s"},
+	{"addonmanager.kubernetes.io/mode", "Reconcile", "the add-on manager"},
+	{"app.kubernetes.io/managed-by", "Helm", "Helm"},
 }
 
 // owned returns an error if labels or annotations of objects name an owner.
@@ -240,7 +235,8 @@ func owned(objects ...metav1.Object) error {
 			for _, values := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 				value, found := values[owner.key]
 				if found && strings.EqualFold(value, cmp.Or(owner.value, value)) {
-					return fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s", owner.name, owner.instead)
+					return fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: forward the zone in its "+
+						"configuration, see docs/operate/install.md#platforms", owner.name)
 				}
 			}
 		}
