@@ -55,17 +55,16 @@ func setup(c *caddy.Controller) error {
 		m.notifySecondaries(ctx, m.server.Handler("transfer"))
 		return nil
 	})
-	end := func() error {
+	c.OnShutdown(func() error {
 		stop()
 		return nil
-	}
-	c.OnShutdown(end)
+	})
 	for _, instance := range caddy.Instances() { // which does not shut down the plugins of an instance that cannot replace it
 		instance.OnRestartFailed = append(instance.OnRestartFailed, func() error {
-			if slices.ContainsFunc(caddy.Instances(), m.isOf) {
-				return nil
+			if !slices.ContainsFunc(caddy.Instances(), m.isOf) {
+				stop()
 			}
-			return end()
+			return nil
 		})
 	}
 	return nil
