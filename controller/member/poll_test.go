@@ -44,6 +44,7 @@ func TestMembersOfASource(t *testing.T) {
 	}{
 		"join and leave":                  {"", [][2]string{{"", ""}, {"west", "west"}, {"west", "west"}, {"west+", "west+"}, {"west north", "north! west"}, {"north", "north!"}}},
 		"lost and back":                   {"", [][2]string{{"west", "west"}, {"lost", "west, lost"}, {"lost", "west"}, {"west", "west"}}},
+		"missing, then installed":         {"", [][2]string{{"lost", ", lost"}, {"west", "west"}}},
 		"the last one leaves":             {"", [][2]string{{"west", "west"}, {"", "west, lost"}, {"", ""}}},
 		"uninstalled":                     {"", [][2]string{{"west", "west"}, {"", "west, lost"}, {"lost", "west, lost"}, {"", "west, lost"}, {"west", "west"}}},
 		"restart while it is lost":        {"west gone", [][2]string{{"lost", "gone! west!, lost"}, {"lost", "gone! west!"}, {"west", "west"}}},

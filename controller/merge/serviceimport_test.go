@@ -52,6 +52,11 @@ func TestServiceImport(t *testing.T) {
 		},
 	}
 	diff(t, "new import", first.ServiceImport, want)
+	diff(t, "Service of the slices", first.EndpointSlices[0].Labels[export.LabelKubernetesService], derivedName)
+	headless := Merge(newObserved("east"), contribute(exportsOf("cluster=west http:80/TCP headless")...)).EndpointSlices[0].Labels
+	if _, ignored := headless[export.LabelHeadless]; !ignored {
+		t.Errorf("slices of a headless import have the labels %v", headless)
+	}
 	wantService := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: derivedName,

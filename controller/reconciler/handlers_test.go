@@ -111,7 +111,7 @@ func TestChanges(t *testing.T) {
 		"a node is down":                       {node(export.ExposeNone, down), ""},
 		"a node is down, exposed by others":    {node(export.ExposeLoadBalancer, down), ""},
 		"a node is down, exposed by its ports": {node(export.ExposeNodePort, down), "demo/chosen demo/web other/web"},
-		"a node has another zone":              {func() { r.zones.SomeWithoutZone = false; r.onNode(nil, nil) }, all + " other/taken other/web"},
+		"a node has another zone":              {func() { r.zones.Zones = []string{"x"}; r.onNode(nil, nil) }, all + " other/taken other/web"},
 	} {
 		test.act()
 		if got := queued(r); got != test.want {

@@ -16,7 +16,6 @@ import (
 // call.
 var unused = map[string]map[audit.Call]string{
 	"clusterset-controller": {
-		"get about.k8s.io/clusterproperties":       "where no flag gives the id of the cluster",
 		"get multicluster.x-k8s.io/serviceexports": conflict,
 		"get multicluster.x-k8s.io/serviceimports": conflict,
 		"get services":                        conflict,

@@ -112,9 +112,10 @@ func leases(s *Set, east, west, north *Cluster) {
 	s.LeaseSays(p, "fresh")
 	s.editLease(east, name, func(lease *coordinationv1.Lease) {
 		lease.Annotations = map[string]string{memberstate.StateAnnotation: "gone"}
-		lease.Spec.RenewTime = nil
+		lease.Labels[member.ClusterLabel], lease.Spec.RenewTime = "north", nil
 	})
 	s.LeaseSays(p, "fresh")
+	s.Becomes("label of the Lease", "west", func() (string, error) { return east.Lease(name).Labels[member.ClusterLabel], nil })
 
 	// Leases of other writers stay, say nothing about members, and do not prevent the Leases of other members.
 	put := func(name, labels string) {
@@ -138,6 +139,10 @@ func leases(s *Set, east, west, north *Cluster) {
 	}
 	s.LeaseSays(p, "fresh")
 
+	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = new("thief") })
+	s.Judged(p, "ClusterIDMismatch")
+	s.Judged(p, "Alive")
+	s.Expect(healthy)
 	west.DeleteLease(member.HeartbeatLease)
 	s.Holds(24*time.Second, healthy)
 	s.Judged(p, "Alive")

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -87,5 +88,27 @@ func TestHeartbeatVouches(t *testing.T) {
 		sim.Wait(liveness.HeartbeatInterval + time.Second)
 		beats("slices can be written", true)
 		expect(t, west, map[string]string{"web": "east/10.64.0.3 -> VIP"})
+	})
+}
+
+// TestNodePortsThatAreRefused: an export whose Service with node ports cannot be written is not ready for other networks.
+func TestNodePortsThatAreRefused(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east := set.Cluster("east")
+		set.Cluster("west").Options.Network = "islands"
+		set.Cluster("west").Restart()
+		east.Options.Expose = string(export.ExposeNodePort)
+		east.Restart()
+		east.Export("web:10.64.0.1")
+		east.PutService("web", "{selector: {app: x}, ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80, targetPort: 8080}]}")
+		sim.Wait(time.Minute)
+		east.API.SetRefuse(func(r apiserver.Request) *apierrors.StatusError {
+			if r.Resource.Resource != "services" || r.Verb != "create" {
+				return nil
+			}
+			return apierrors.NewForbidden(r.Resource, "", errors.New("denied"))
+		})
+		east.DeleteService(export.NodePortServiceName(types.NamespacedName{Namespace: sim.Namespace, Name: "web"}))
+		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP [Conflict=NoConflicts Ready=Failed Valid=Valid]"})
 	})
 }

@@ -126,6 +126,25 @@ func TestStandby(t *testing.T) {
 	}
 }
 
+// TestAllReplicasAreKilled: the next replica waits for the old Lease and for its lists in parallel, so that other
+// clusters do not demote its cluster.
+func TestAllReplicasAreKilled(t *testing.T) {
+	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
+		east := set.Cluster("east")
+		east.Stop()
+		first := east.StartReplica(known("first"))
+		sim.Wait(time.Minute)
+		east.API.SetFault("second", listing(apiserver.Slow(10*time.Second), "endpointslices", "serviceexports"))
+		revision, at := east.API.Revision(), time.Now()
+		first.Kill()
+		east.StartReplica(known("second"))
+		sim.Wait(time.Minute)
+		if longest, _ := withoutHeartbeat(east, revision, at); longest > controller.DefaultStaleAfter {
+			t.Errorf("no heartbeat for %s", longest)
+		}
+	})
+}
+
 // TestStandbyThatCannotRead: a replica whose cache is known to be out of date does not act as leader, and does not
 // renew the heartbeat, for as long as that lasts.
 func TestStandbyThatCannotRead(t *testing.T) {
