@@ -86,9 +86,7 @@ func (c *controller) newReconciler(
 	logger klog.Logger, cluster string, recorder record.EventRecorder, services []netip.Prefix,
 ) *reconciler.Reconciler {
 	o := c.options
-	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
-		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
-	}}
+	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
 	tracker := memberstate.NewTracker(o.Liveness, o.Clock, c.own.ServicesFrom, reporter)
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Sources: c.sources,

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -16,7 +15,7 @@ import (
 	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Reasons of Events on the objects that make clusters members, or on the heartbeat Lease.
+// Reasons of Events on the objects that make clusters members.
 const (
 	// EventMemberCredentialInvalid on the Secret of a member: the kubeconfig, the id or an annotation is invalid.
 	EventMemberCredentialInvalid = "MemberCredentialInvalid"
@@ -30,16 +29,12 @@ const (
 	EventMemberQuarantined = "MemberQuarantined"
 	// EventMemberRecovered on the Secret of a member: its endpoints are used again.
 	EventMemberRecovered = "MemberRecovered"
-	// EventMemberSourceUnreadable on the Lease of the heartbeat: a source of members cannot be listed. Its members stay.
-	EventMemberSourceUnreadable = "MemberSourceUnreadable"
 )
 
 // A Reporter logs problems of members and records them as Events on their Secrets.
 type Reporter struct {
 	Logger   logr.Logger
 	Recorder record.EventRecorder
-	// Object is the object on which Events about sources of members are recorded.
-	Object runtime.Object
 }
 
 // Report reports a problem of a member, or of a source of members.
@@ -47,8 +42,6 @@ func (r *Reporter) Report(problem member.Problem) {
 	message := documents.Safe(problem.Err.Error())
 	if problem.Source != "" {
 		r.Logger.Error(errors.New(message), "Cannot read a source of members; its members stay", "source", problem.Source)
-		r.Recorder.Event(r.Object, corev1.EventTypeWarning, EventMemberSourceUnreadable,
-			"Cannot read --members-from="+problem.Source+", so its members stay as they were: "+message)
 		return
 	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"

@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_164},
-		{"lines of controller/", lines["controller"], 15_442},
+		{"lines of controller/", lines["controller"], 15_130},
 		{"lines of cmd/", lines["cmd"], 4_953},
 		{"lines of " + units, lines[units], 45_687},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
