@@ -29,7 +29,7 @@ import (
 )
 
 // Form is the form of a value of --members-from.
-const Form = "clusterprofile:<namespace>[:<selector>[:<label of the id>]]"
+const Form = "clusterprofile:<namespace>[:<selector>]"
 
 // profileProvider is the name of the access provider whose credential is the token in a Secret with the name of the
 // ClusterProfile, in the namespace of the consumer.
@@ -46,10 +46,8 @@ var (
 // secretreader. An object is not trusted: docs/operate/members.md lists the fields that are read.
 type clusterProfiles struct {
 	name, namespace, selector string
-	// idLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.
-	idLabel string
-	dynamic dynamic.Interface
-	client  kubernetes.Interface
+	dynamic                   dynamic.Interface
+	client                    kubernetes.Interface
 	// heartbeats is the namespace of the heartbeat in the members, and of the Secrets with their tokens in the local cluster.
 	heartbeats string
 }
@@ -58,8 +56,7 @@ type clusterProfiles struct {
 // the objects with label member.ClusterLabel are selected. heartbeats is the namespace of the controller. It sends no request.
 func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.Interface) (member.Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
-	namespace, rest, selects := strings.Cut(rest, ":")
-	selector, label, labeled := strings.Cut(rest, ":")
+	namespace, selector, selects := strings.Cut(rest, ":")
 	if !selects {
 		selector = member.ClusterLabel
 	}
@@ -69,13 +66,8 @@ func New(text, heartbeats string, client kubernetes.Interface, objects dynamic.I
 	if parsed, err := labels.Parse(selector); err != nil || parsed.Empty() || strings.Contains(text, " ") {
 		return nil, fmt.Errorf("%q: after the second colon, use a label selector without spaces, such as env=prod", text)
 	}
-	if labeled && len(validation.IsQualifiedName(label)) > 0 {
-		return nil, fmt.Errorf("%q: after the third colon, use the key of the label whose value is the id of the cluster",
-			text)
-	}
 	return &clusterProfiles{
-		name: text, namespace: namespace, selector: selector, idLabel: label, client: client, dynamic: objects,
-		heartbeats: heartbeats,
+		name: text, namespace: namespace, selector: selector, client: client, dynamic: objects, heartbeats: heartbeats,
 	}, nil
 }
 
@@ -128,15 +120,12 @@ func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *c
 		},
 		Annotations: maps.Clone(object.GetAnnotations()),
 	}
-	if s.idLabel != "" {
-		c.Cluster = object.GetLabels()[s.idLabel]
-	}
 	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, believedPrefix) })
-	c.Kubeconfig, c.Err = s.kubeconfig(object, secret, c.Cluster)
+	c.Kubeconfig, c.Err = s.kubeconfig(object, secret)
 	return c
 }
 
-func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *corev1.Secret, id string) ([]byte, error) {
+func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *corev1.Secret) ([]byte, error) {
 	var has profile
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &has) != nil {
 		return nil, errors.New("status.accessProviders does not have the form of KEP-4322: correct its cluster manager")
@@ -148,9 +137,9 @@ func (s *clusterProfiles) kubeconfig(object *unstructured.Unstructured, secret *
 		is := each.Cluster
 		if secret == nil {
 			return nil, fmt.Errorf("there is no Secret %s/%s with the label %s=%s: create or label it, with the token under the key %q",
-				s.heartbeats, object.GetName(), tokenOfLabel, id, tokenKey)
+				s.heartbeats, object.GetName(), tokenOfLabel, object.GetName(), tokenKey)
 		}
-		token, err := profileToken(secret, id, is.Server)
+		token, err := profileToken(secret, object.GetName(), is.Server)
 		if err != nil {
 			return nil, err
 		}

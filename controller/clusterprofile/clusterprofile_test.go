@@ -94,10 +94,6 @@ func TestClusterProfiles(t *testing.T) {
 			"garbage: ", "gke: ", "none: ", "proxied: ", "tokenless: ",
 			"unlabelled: ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled",
 		},
-		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager:clusterset-dns.github.io/cluster": {
-			": ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled", "garbage: ", "gke: ", "none: ",
-			"proxied: ", "tokenless: ", "west: ",
-		},
 		"clusterprofile:elsewhere": nil,
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -146,22 +142,19 @@ func TestUnreadableInventory(t *testing.T) {
 // TestForm: the values of --members-from.
 func TestForm(t *testing.T) {
 	for text, want := range map[string]string{
-		"clusterprofile:fleet":             "fleet " + member.ClusterLabel + " ",
-		"clusterprofile:fleet:env=prod":    "fleet env=prod ",
-		"clusterprofile:fleet:env=prod:id": "fleet env=prod id",
-		"clusterprofile:x:env in (a,b)":    "",
-		"clusterprofile:x:env=prod:":       "",
-		"clusterprofile:x:env=prod:a b":    "",
-		"clusterprofile:x:env=prod:a:b":    "",
-		"clusterprofile:a/b":               "",
-		"clusterprofile:x:=":               "",
-		"directory:/etc/members":           "",
-		"":                                 "",
+		"clusterprofile:fleet":            "fleet " + member.ClusterLabel,
+		"clusterprofile:fleet:env=prod":   "fleet env=prod",
+		"clusterprofile:x:env in (a,b)":   "",
+		"clusterprofile:x:env=prod:label": "",
+		"clusterprofile:a/b":              "",
+		"clusterprofile:x:=":              "",
+		"directory:/etc/members":          "",
+		"":                                "",
 	} {
 		source, err := New(text, "clusterset-dns", nil, nil)
 		got := ""
 		if is, ok := source.(*clusterProfiles); ok {
-			got = is.namespace + " " + is.selector + " " + is.idLabel
+			got = is.namespace + " " + is.selector
 		}
 		if got != want || err != nil && !strings.Contains(err.Error(), "use") {
 			t.Errorf("%q is %q (%v), want %q", text, got, err, want)

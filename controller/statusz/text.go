@@ -98,7 +98,7 @@ func (l *Leader) annotate(candidate *member.Candidate, key, value string) string
 }
 
 // identify returns a command that corrects or deletes the Secret that makes a cluster a member, or an instruction: an object of
-// a source belongs to another system, and need not have the id in a label.
+// a source belongs to another system.
 func (l *Leader) identify(candidate *member.Candidate, verb, flags string) string {
 	if !isSecret(candidate) {
 		return fmt.Sprintf("Correct %s, or the flag that makes it the member %s: %s.", candidate, candidate.Cluster,
