@@ -16,8 +16,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ProxyOf returns the proxy that a kubeconfig names, nil for none. It ignores proxies of the environment.
-func ProxyOf(config *rest.Config) *url.URL {
+// proxyOf returns the proxy that a kubeconfig names, nil for none. It ignores proxies of the environment.
+func proxyOf(config *rest.Config) *url.URL {
 	if config.Proxy == nil {
 		return nil
 	}

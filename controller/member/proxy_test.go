@@ -128,7 +128,7 @@ func TestProxies(t *testing.T) {
 				login, authorization = password+"@", "Basic "+base64.StdEncoding.EncodeToString([]byte(password))
 			}
 			credential, client := clientOf(t, behind(authorityOf(server), scheme+"://"+login+address))
-			if got := ProxyOf(credential.Config); got == nil || got.Scheme != scheme || got.Host != address {
+			if got := proxyOf(credential.Config); got == nil || got.Scheme != scheme || got.Host != address {
 				t.Errorf("got the proxy %v", got)
 			}
 			if got := request(t, client, "https://west.invalid:6443/version"); got != http.StatusOK {

@@ -29,7 +29,7 @@ func newHTTPClient(config *rest.Config) (*http.Client, error) {
 		dial = transportConfig.DialHolder.Dial
 	}
 	proxy := http.ProxyFromEnvironment
-	if through := ProxyOf(config); through != nil {
+	if through := proxyOf(config); through != nil {
 		if proxy = http.ProxyURL(through); through.Scheme == "socks5" {
 			if dial, err = socks(through, dial); err != nil {
 				return nil, err

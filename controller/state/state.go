@@ -70,13 +70,10 @@ type Member struct {
 	// Credential names the object or file that makes it a member, and Expires is when the credential expires.
 	Credential string    `json:"credential"`
 	Expires    time.Time `json:"expires,omitzero"`
-	// Server is the address of its API server, ServerName the name in the server's certificate if it differs, and Proxy
-	// the proxy to it, without a password.
-	Server     string   `json:"server,omitempty"`
-	ServerName string   `json:"tlsServerName,omitempty"`
-	Proxy      string   `json:"proxy,omitempty"`
-	UID        string   `json:"uid,omitempty"`
-	CIDRs      []string `json:"cidrs,omitempty"`
+	// Server is the address of its API server, without a password.
+	Server string   `json:"server,omitempty"`
+	UID    string   `json:"uid,omitempty"`
+	CIDRs  []string `json:"cidrs,omitempty"`
 }
 
 // An Import is an imported service.

@@ -213,10 +213,7 @@ func (l *Leader) member(m *member.Member) state.Member {
 		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
 	}
 	if config := m.Config(); config != nil {
-		out.Server, out.ServerName = withoutLogin(config.Host), config.ServerName
-		if proxy := member.ProxyOf(config); proxy != nil {
-			out.Proxy = withoutLogin(proxy.String())
-		}
+		out.Server = withoutLogin(config.Host)
 	}
 	for _, prefix := range m.CIDRs() {
 		out.CIDRs = append(out.CIDRs, prefix.String())

@@ -82,8 +82,7 @@ func (s Status) Text(out io.Writer, wide bool) error {
 			ends = age(s.Now, m.Expires)
 		}
 		members = append(members, []any{
-			m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends, m.Credential, m.Server,
-			m.ServerName, m.Proxy, m.UID,
+			m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends, m.Credential, m.Server, m.UID,
 		})
 	}
 	for _, i := range s.Imports {
@@ -93,7 +92,7 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		})
 	}
 	if err := Table(out, wide, "\n",
-		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", members); err != nil {
+		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +UID", members); err != nil {
 		return err
 	}
 	if err := Table(out, wide, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {

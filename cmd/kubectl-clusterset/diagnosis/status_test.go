@@ -79,12 +79,12 @@ func TestPending(t *testing.T) {
 func TestStatus(t *testing.T) {
 	status := ready()
 	m := &status.Members[0]
-	m.State, m.Path, m.Server, m.ServerName = "stale", "unreachable", "https://west.example:6443", "kubernetes"
+	m.State, m.Path, m.Server, m.UID = "stale", "unreachable", "https://west.example:6443", "0123"
 	m.Expires, status.Findings = now.Add(-time.Hour), []state.Finding{{What: "The credential of west expired."}}
 	var text strings.Builder
 	must(t, status.Text(&text, true))
 	for _, want := range []string{
-		"stale,unreachable", "https://west.example:6443   kubernetes", "expired", "shop/web", "! The credential of west expired.",
+		"stale,unreachable", "https://west.example:6443   0123", "expired", "shop/web", "! The credential of west expired.",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
