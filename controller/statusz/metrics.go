@@ -26,8 +26,6 @@ var gauges = []struct{ name, help, labels string }{
 	{"leader", "1 if this replica is the leader.", ""},
 	{"mcs_api_served", "1 for the version of the MCS API in use.", "version"},
 	{"queue_depth", "Services that are queued or being reconciled.", ""},
-	{"exports", "ServiceExports of the local cluster.", ""},
-	{"imports", "ServiceImports that this controller created.", "type"},
 	{"conditions", "Conditions of ServiceExports and ServiceImports. A condition counts once for each of its reasons.", "kind type status reason"},
 	{"member_credentials_invalid", "Credentials of members that are invalid and not used.", ""},
 	{"member_connected", "1 if reading a member works.", "member"},
@@ -107,7 +105,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	gauge("queue_depth", float64(r.QueueLength()))
 	if version := r.API.Version(); version != "" {
 		gauge("mcs_api_served", 1, version)
-		countObjects(r.API.Exports.List(), r.API.Imports.List(), gauge)
+		countConditions(r.API.Exports.List(), r.API.Imports.List(), gauge)
 	}
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
@@ -154,12 +152,10 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	}
 }
 
-// countObjects counts exports, imports and their conditions. It ignores imports of other owners.
-func countObjects(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport,
+// countConditions counts the conditions of exports and imports. It ignores imports of other owners.
+func countConditions(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport,
 	gauge func(string, float64, ...string),
 ) {
-	gauge("exports", float64(len(exports)))
-	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
 	conditions := map[[4]string]int{} // by kind, type, status and reason
 	count := func(kind string, has []metav1.Condition) {
 		for _, condition := range has {
@@ -174,14 +170,10 @@ func countObjects(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImport
 	for _, each := range all {
 		if export.IsManaged(each) {
 			count(v1beta1.ServiceImportKindName, each.Status.Conditions)
-			imports[each.Spec.Type]++
 		}
 	}
 	for labels, number := range conditions {
 		gauge("conditions", float64(number), labels[:]...)
-	}
-	for kind, number := range imports {
-		gauge("imports", float64(number), string(kind))
 	}
 }
 

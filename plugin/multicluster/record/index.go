@@ -38,14 +38,6 @@ type State struct {
 	soa [][]dns.RR // indexed like Config.Zones
 }
 
-// Totals counts what an index serves and skips.
-type Totals struct {
-	// ClusterSetIP and Headless are the numbers of services that exist in DNS.
-	ClusterSetIP, Headless int
-	// Skips is what was left out.
-	Skips Skips
-}
-
 // SOA returns the SOA record of the zone with this index. It is shared and must not be changed.
 func (s *State) SOA(zone int) []dns.RR { return s.soa[zone] }
 
@@ -101,21 +93,14 @@ func (x *Index) apply(key string, service *Service) (moved bool) {
 	return true
 }
 
-// Totals counts what the index serves and skips, in time proportional to the services. Updates wait for it, queries do not.
-func (x *Index) Totals() (totals Totals) {
+// Skips counts what was left out, in time proportional to the services. Updates wait for it, queries do not.
+func (x *Index) Skips() (all Skips) {
 	x.updating.Lock()
 	defer x.updating.Unlock()
 	for _, service := range x.services {
-		switch {
-		case !service.Exists:
-		case service.headless:
-			totals.Headless++
-		default:
-			totals.ClusterSetIP++
-		}
-		totals.Skips.AddAll(service.Skips)
+		all.AddAll(service.Skips)
 	}
-	return totals
+	return all
 }
 
 // Find returns the service of a name of kind Namespace or deeper. If it returns nil, q.Answer is complete.

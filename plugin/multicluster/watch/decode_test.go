@@ -44,7 +44,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	expect := func(changed error, when string, undecodable, reported int, want string) {
 		t.Helper()
 		b.after(t, changed, "bad", when, want)
-		got, lines := b.index.Totals().Skips[record.Undecodable], strings.Count(logged.String(), "serviceimports demo/bad")
+		got, lines := b.index.Skips()[record.Undecodable], strings.Count(logged.String(), "serviceimports demo/bad")
 		if got != undecodable || lines != reported {
 			t.Errorf("%s: %d are undecodable, reported %d times; want %d, %d", when, got, lines, undecodable, reported)
 		}

@@ -85,7 +85,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	b.after(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")), "web", "imports of both groups", "10.42.0.1")
 	b.after(t, b.imports.Replace(nil, "2"), "web", "the slices were first", "10.1.0.1")
-	if counted := b.index.Totals().Skips[record.InvalidSourceCluster]; counted != 0 {
+	if counted := b.index.Skips()[record.InvalidSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
 	b.after(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")), "web", "another Service", "10.2.0.1")

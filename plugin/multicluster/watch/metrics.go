@@ -18,7 +18,6 @@ var log = clog.NewWithPlugin(pluginName)
 
 var (
 	objects  = gauge("objects", "Number of Kubernetes objects in the cache.", "resource")
-	services = gauge("services", "Number of services that are served, by type.", "type")
 	skipped  = gauge("skipped", "Number of objects, or parts of them, that are left out, by reason.", "reason")
 	lastSync = gauge("last_sync_timestamp_seconds",
 		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.", "resource")
@@ -55,7 +54,7 @@ func (gauges) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (gauges) Collect(metrics chan<- prometheus.Metric) {
-	values := map[*prometheus.Desc]map[string]float64{objects: {}, services: {}, skipped: {}, lastSync: {}, healthy: {}}
+	values := map[*prometheus.Desc]map[string]float64{objects: {}, skipped: {}, lastSync: {}, healthy: {}}
 	worst := func(of *prometheus.Desc, resource Resource, value float64) {
 		if before, known := values[of][string(resource)]; !known || value < before {
 			values[of][string(resource)] = value
@@ -78,10 +77,7 @@ func (gauges) Collect(metrics chan<- prometheus.Metric) {
 		}
 		s.mu.Unlock()
 		if s.index.State() != nil {
-			totals := s.index.Totals()
-			values[services]["ClusterSetIP"] += float64(totals.ClusterSetIP)
-			values[services]["Headless"] += float64(totals.Headless)
-			for reason, n := range totals.Skips {
+			for reason, n := range s.index.Skips() {
 				values[skipped][string(reason)] += float64(n)
 			}
 		}
