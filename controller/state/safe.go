@@ -4,6 +4,7 @@ package state
 
 import (
 	"fmt"
+	"net/url"
 	"reflect"
 	"strings"
 	"unicode"
@@ -35,6 +36,15 @@ func Escape(text string) string {
 		}
 	}
 	return out.String()
+}
+
+// WithoutLogin returns a URL without user name and password.
+func WithoutLogin(address string) string {
+	if parsed, err := url.Parse(address); err == nil {
+		parsed.User = nil
+		return parsed.String()
+	}
+	return address
 }
 
 // Clean makes all texts of a document Safe. document is a pointer. Clean copies slices, because caches may share them.

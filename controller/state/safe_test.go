@@ -28,3 +28,14 @@ func TestCleanChangesNoSharedSlice(t *testing.T) {
 		t.Errorf("%q, %+v", shared, document)
 	}
 }
+
+// TestWithoutLogin: the status must not show passwords.
+func TestWithoutLogin(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://user:password@192.0.2.1:80": "http://192.0.2.1:80", "https://token@a/b": "https://a/b", "https://a/b": "https://a/b",
+	} {
+		if got := WithoutLogin(address); got != want {
+			t.Errorf("%s: got %s", address, got)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -213,22 +212,12 @@ func (l *Leader) member(m *member.Member) state.Member {
 		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
 	}
 	if config := m.Config(); config != nil {
-		out.Server = withoutLogin(config.Host)
+		out.Server = state.WithoutLogin(config.Host)
 	}
 	for _, prefix := range m.CIDRs() {
 		out.CIDRs = append(out.CIDRs, prefix.String())
 	}
 	return out
-}
-
-// withoutLogin returns an address without user name and password.
-func withoutLogin(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.User == nil {
-		return address
-	}
-	parsed.User = nil
-	return parsed.String()
 }
 
 // importOf returns an import, without its endpoints.

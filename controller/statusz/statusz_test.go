@@ -121,17 +121,6 @@ func TestFindingsOfImports(t *testing.T) {
 	}
 }
 
-// TestWithoutLogin: the status must not show passwords.
-func TestWithoutLogin(t *testing.T) {
-	for address, want := range map[string]string{
-		"http://user:password@192.0.2.1:80": "http://192.0.2.1:80", "https://token@a/b": "https://a/b", "https://a/b": "https://a/b",
-	} {
-		if got := withoutLogin(address); got != want {
-			t.Errorf("%s: got %s", address, got)
-		}
-	}
-}
-
 type noHandler struct{}
 
 func (noHandler) ServiceChanged(types.NamespacedName) {}

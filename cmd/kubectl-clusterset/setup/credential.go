@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 const (
@@ -170,21 +171,12 @@ func own(config *rest.Config) *clientcmdapi.Cluster {
 	return at
 }
 
-// withoutLogin returns the URL of a proxy without user name and password.
-func withoutLogin(proxy string) string {
-	if parsed, err := url.Parse(proxy); err == nil {
-		parsed.User = nil
-		return parsed.String()
-	}
-	return proxy
-}
-
 // reach returns how the reader reaches its source. The address in the Secret, with its certificate authority, stays unless
 // the options set another, because users may reach an API server at another address than clusters. reach reports a
 // difference.
 func (p *peering) reach() *clientcmdapi.Cluster {
 	users := own(p.source.Config)
-	users.ProxyURL = withoutLogin(users.ProxyURL)
+	users.ProxyURL = state.WithoutLogin(users.ProxyURL)
 	if server := p.Servers[p.source.Context]; server != "" {
 		users.Server, users.ProxyURL = server, ""
 		return users
@@ -195,7 +187,7 @@ func (p *peering) reach() *clientcmdapi.Cluster {
 		return users
 	}
 	had := own(before)
-	if had.Server == users.Server && had.TLSServerName == users.TLSServerName && withoutLogin(had.ProxyURL) == users.ProxyURL {
+	if had.Server == users.Server && had.TLSServerName == users.TLSServerName && state.WithoutLogin(had.ProxyURL) == users.ProxyURL {
 		users.ProxyURL = had.ProxyURL
 		return users
 	}
