@@ -3,10 +3,10 @@
 package merge
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist or if the import
@@ -42,16 +42,13 @@ func condition[K, R ~string](kind K, status metav1.ConditionStatus, reason R, me
 	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: message}
 }
 
-// maxProblems bounds the problems in a message.
-const maxProblems = 10
-
 func validMessage(observed Observed) string {
-	message := "The Service can be exported."
-	for i, problem := range observed.Problems {
-		if i == maxProblems {
-			return fmt.Sprintf("%s %d more.", message, len(observed.Problems)-i)
-		}
-		message += " " + problem.String() + "."
+	message, problems := "The Service can be exported.", []string(nil)
+	for _, problem := range observed.Problems {
+		problems = append(problems, problem.String())
+	}
+	if len(problems) > 0 {
+		message += " " + export.Listed(problems) + "."
 	}
 	return message
 }

@@ -14,7 +14,7 @@ func TestExportConditions(t *testing.T) {
 	const (
 		see     = "The service is not exported: see condition Valid."
 		ready   = "Ready True Ready The service is exported.\nConflict False NoConflicts " + agree
-		partial = `The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times). ` +
+		partial = `The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times), ` +
 			`EndpointSlice demo/web-1: ::1 is not the address of a pod.`
 	)
 	for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestExportConditions(t *testing.T) {
 			for range 12 {
 				o.Problems = append(o.Problems, export.Problem{Object: "o", Message: "m", Count: 1})
 			}
-		}, true, "Valid True Valid The Service can be exported." + strings.Repeat(" o: m.", 10) + " 2 more.\n" + ready},
+		}, true, "Valid True Valid The Service can be exported." + strings.Repeat(" o: m,", 10) + " 2 more.\n" + ready},
 		"no Service": {func(o *Observed) {
 			o.Invalid = &export.Invalid{Reason: "NoService", Message: "Service demo/web does not exist."}
 		}, false, "Valid False NoService Service demo/web does not exist.\nReady False Failed " + see + "\nConflict False NoConflicts " + see},
