@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,9 +139,6 @@ func (p *pass) writeImport(ctx context.Context) (*v1beta1.ServiceImport, error) 
 		return before, nil
 	case err != nil:
 		return nil, fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
-	case written != before && len(p.observed.TakenIPs) > 0:
-		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
-			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
 	}
 	p.outcome.Again = p.outcome.Again || written != before && (before == nil || !export.IsManaged(before))
 	return written, nil

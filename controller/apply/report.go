@@ -18,9 +18,6 @@ import (
 // EventForeignObject on the foreign object or the ServiceExport: the controller needs its name. Adopt or delete it.
 const EventForeignObject = "ForeignObject"
 
-// EventClusterIPTaken on a ServiceImport: it gets another IP.
-const EventClusterIPTaken = "ClusterIPTaken"
-
 // foreign reports an import or slice of another owner that has the name of a desired one, with Events on the object itself and on
 // the ServiceExport of this cluster, and returns the message. The recorder aggregates repeated Events and limits their rate.
 func (p *pass) foreign(object reportable) error {
