@@ -34,9 +34,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
-// component is the source of Events.
-const component = "clusterset-controller"
-
 // newController returns a controller that is not running and has sent no request.
 func newController(options Options) (*controller, error) {
 	options, err := options.complete()
@@ -113,5 +110,5 @@ func init() { utilruntime.Must(v1beta1.Install(scheme.Scheme)) }
 func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}), broadcaster.Shutdown
+	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "clusterset-controller"}), broadcaster.Shutdown
 }

@@ -58,7 +58,7 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	}
 	out.Ports = nil
 	for _, port := range in.Ports {
-		if port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 || !knownProtocol(port.Protocol) || !validNumber(port.Number) ||
+		if port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0 || !slices.Contains(protocols, port.Protocol) || !validNumber(port.Number) ||
 			port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
 			return nil, fmt.Errorf("port %.100q, %d/%.100s with appProtocol %.100q, is not valid", port.Name, port.Number, port.Protocol, port.AppProtocol)
 		}
@@ -77,9 +77,7 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	return &out, nil
 }
 
-func knownProtocol(protocol corev1.Protocol) bool {
-	return protocol == corev1.ProtocolTCP || protocol == corev1.ProtocolUDP || protocol == corev1.ProtocolSCTP
-}
+var protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 
 func validNumber(number int32) bool { return number >= 1 && number <= 65535 }
 

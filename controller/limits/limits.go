@@ -81,16 +81,6 @@ func (w Weight) Plus(other Weight) Weight {
 	return Weight{Endpoints: w.Endpoints + other.Endpoints, Bytes: w.Bytes + other.Bytes}
 }
 
-// minus returns the difference of two weights.
-func (w Weight) minus(other Weight) Weight {
-	return Weight{Endpoints: w.Endpoints - other.Endpoints, Bytes: w.Bytes - other.Bytes}
-}
-
-// atLeast returns the maximum of both weights in each field.
-func (w Weight) atLeast(other Weight) Weight {
-	return Weight{Endpoints: max(w.Endpoints, other.Endpoints), Bytes: max(w.Bytes, other.Bytes)}
-}
-
 // sizeOfSlice is the memory that a stored slice takes in addition to its encoded form, in bytes: its entries in the Store
 // and in indexes. TestMemoryAtTheLimits of the package member compares it with measurements.
 const sizeOfSlice = 512

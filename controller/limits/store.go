@@ -76,12 +76,14 @@ func nameOf(published *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: published.Namespace, Name: published.Name}
 }
 
-func (s service) counts() Weight { return s.weight.atLeast(s.least) }
+func (s service) counts() Weight {
+	return Weight{Endpoints: max(s.weight.Endpoints, s.least.Endpoints), Bytes: max(s.weight.Bytes, s.least.Bytes)}
+}
 
 // without returns the service without a slice.
 func (s service) without(gone *slice) service {
 	s.slices = slices.DeleteFunc(slices.Clone(s.slices), func(each *slice) bool { return each == gone })
-	s.weight = s.weight.minus(gone.weight)
+	s.weight = s.weight.Plus(Weight{Endpoints: -gone.weight.Endpoints, Bytes: -gone.weight.Bytes})
 	return s
 }
 

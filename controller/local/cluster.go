@@ -22,7 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
 // byAll is the index of EndpointSlices and Services, with these kinds of values.
@@ -107,12 +106,6 @@ func clusterIPs(object any) ([]string, error) {
 		return nil, nil
 	}
 	return service.Spec.ClusterIPs, nil
-}
-
-// Accepted reports whether the label of a namespace accepts its services from members without patterns of their own. The
-// namespace may be nil.
-func Accepted(namespace *corev1.Namespace) bool {
-	return namespace != nil && namespace.Labels[scope.AcceptLabel] == "true"
 }
 
 // Start fills the caches until the context ends, in goroutines of the group.

@@ -84,7 +84,7 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 		p.tiers, _ = ParseTiers(h.Prefer) // the administrator's list has no effect if it is invalid
 	}
 	p.hinted = !p.headless && p.tiers.localFirst() && h.Nodes.CanPreferCluster()
-	if p.headless && p.tiers.onlyLocal() {
+	if p.headless && p.tiers.localFirst() && len(p.tiers.tiers) == 1 {
 		p.tiers = Tiers{} // the DNS server puts this cluster first, and the others next
 	}
 	p.weights, p.weightsErr = parseWeights(imported.Annotations[export.AnnotationWeights])

@@ -68,9 +68,6 @@ func (t Tiers) Any() bool { return len(t.tiers) > 0 }
 // localFirst reports whether the first tier is the local cluster.
 func (t Tiers) localFirst() bool { return t.Any() && t.tiers[0].String() == PreferLocal }
 
-// onlyLocal reports whether the local cluster is the only tier.
-func (t Tiers) onlyLocal() bool { return t.localFirst() && len(t.tiers) == 1 }
-
 // Of returns the first tier that selects the cluster as seen from the local one, from 0, or else the number of tiers.
 func (t Tiers) Of(cluster, local scope.Cluster) int {
 	for i, tier := range t.tiers {

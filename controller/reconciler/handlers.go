@@ -236,10 +236,6 @@ func onChange(changed func(apply.Change)) informer.Handler {
 
 // relabelled reports whether the labels of an object changed so that it may belong to another service.
 func relabelled(before, after metav1.Object) bool {
-	for _, label := range []string{export.LabelService, export.LabelExposed, export.LabelKubernetesService} {
-		if before.GetLabels()[label] != after.GetLabels()[label] {
-			return true
-		}
-	}
-	return false
+	labels := []string{export.LabelService, export.LabelExposed, export.LabelKubernetesService}
+	return slices.ContainsFunc(labels, func(label string) bool { return before.GetLabels()[label] != after.GetLabels()[label] })
 }

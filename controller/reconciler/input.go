@@ -13,11 +13,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -119,7 +119,7 @@ func (r *Reconciler) gather(
 	}
 	var used []*discoveryv1.EndpointSlice
 	copies := r.Local.Copies(service, of.EndpointSlices)
-	labelled := local.Accepted(r.Local.Namespace(service.Namespace))
+	labelled := ptr.Deref(r.Local.Namespace(service.Namespace), corev1.Namespace{}).Labels[scope.AcceptLabel] == "true"
 	publishing, from := r.Members.Publishing(service), r.Source()
 	concerned := map[string]*member.Member{}
 	for cluster := range copies {

@@ -18,11 +18,6 @@ type endpoint struct {
 	state condition
 }
 
-// compareEndpoints sorts by cluster, host and address, IPv4 before IPv6.
-func compareEndpoints(a, b *endpoint) int {
-	return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.host, b.host), a.addr.Compare(b.addr))
-}
-
 // buildHeadless sorts the endpoints of a headless service into blocks.
 //
 // An endpoint is usable if it is ready. If a name has no ready endpoint, its serving and terminating endpoints are
@@ -43,7 +38,9 @@ func (s *Service) buildHeadless(all []*Endpoints) {
 			b.collect(from)
 		}
 	}
-	slices.SortFunc(b.endpoints, compareEndpoints)
+	slices.SortFunc(b.endpoints, func(a, b *endpoint) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.host, b.host), a.addr.Compare(b.addr))
+	})
 	b.seen = make(map[netip.Addr]struct{}, len(b.endpoints))
 	for rest := b.endpoints; len(rest) > 0; {
 		end := 1
