@@ -217,42 +217,6 @@ func slowWrites(by time.Duration) apiserver.Fault {
 	}
 }
 
-// TestKilledAtEachWrite kills the controller of east at each write of a scenario that exports, imports, changes and
-// withdraws. A second later, another process starts. The result must be correct.
-func TestKilledAtEachWrite(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, west := set.Cluster("east"), set.Cluster("west")
-		for i, each := range set.Clusters() {
-			each.Serve(fmt.Sprintf("web:10.6%d.0.1", i), fmt.Sprintf("db!10.6%d.0.2", i))
-		}
-		west.PutExport("web", "{}") // while west exports a service, its lists are believed
-		killed := true
-		ends := func(want map[string]string) {
-			for range 8 {
-				sim.Wait(time.Second)
-				if !east.Controller.Running() {
-					killed = true
-					east.Start()
-				}
-			}
-			expect(t, east, want)
-		}
-		for number := 0; killed; number++ { // at write 0 the controller is not killed
-			killed = number == 0
-			east.Controller.KillAt(number)
-			east.PutExport("web", "{}")
-			west.PutExport("db", "{}")
-			west.SetEndpoints("web", "10.61.0.1", "10.61.0.3")
-			ends(map[string]string{"web": "east/10.60.0.1 west/10.61.0.1 west/10.61.0.3 -> VIP", "db": "west/10.61.0.2 -> 10.61.0.2"})
-			west.SetEndpoints("web", "10.61.0.1")
-			west.Withdraw("db")
-			east.Withdraw("web")
-			ends(map[string]string{"web": "west/10.61.0.1 -> VIP", "db": "none -> NXDOMAIN"})
-			t.Logf("killed at write %d: %t", number, killed)
-		}
-	})
-}
-
 // TestFormerLeader: a leader that is stopped for longer than its lease writes nothing when it resumes.
 func TestFormerLeader(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
