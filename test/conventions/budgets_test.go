@@ -33,12 +33,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_164},
-		{"lines of controller/", lines["controller"], 15_130},
-		{"lines of cmd/", lines["cmd"], 4_953},
-		{"lines of " + units, lines[units], 45_687},
+		{"lines of plugin/", lines["plugin"], 4_112},
+		{"lines of controller/", lines["controller"], 15_067},
+		{"lines of cmd/", lines["cmd"], 4_884},
+		{"lines of " + units, lines[units], 44_977},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_278},
+		{"words of Markdown", words, 24_157},
 	} {
 		switch {
 		case each.is > each.most:
