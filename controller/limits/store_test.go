@@ -448,6 +448,7 @@ func TestRelistsBecomeRare(t *testing.T) {
 			list("a/1=1 b/1=1")
 			s.Put(parsed("c=1"))
 			<-time.After(20 * time.Minute)
+			synctest.Wait()
 		}
 		if !slices.Equal(delays[:4], []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}) || delays[19] != 10*time.Minute {
 			t.Errorf("delays of %v", delays)
@@ -457,6 +458,7 @@ func TestRelistsBecomeRare(t *testing.T) {
 		}
 		s.Put(parsed("b=1"))
 		<-time.After(20 * time.Minute)
+		synctest.Wait()
 		if delays[20] != 5*time.Second {
 			t.Errorf("delays of %v", delays)
 		}

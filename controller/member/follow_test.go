@@ -75,6 +75,8 @@ func TestEachWatchFollowsAList(t *testing.T) {
 				if resource != "leases" {
 					if asked = append(asked, "watch"); test.ends && len(asked) == 2 {
 						time.AfterFunc(time.Minute, func() { end.Close() })
+					} else if len(asked) == 2 {
+						go func() { _, _ = io.WriteString(end, event(t, "ADDED", encode(t, slice("one", "web", "2")), 0)) }()
 					}
 				}
 				return body, nil
@@ -86,7 +88,6 @@ func TestEachWatchFollowsAList(t *testing.T) {
 			stop := connected(t, m, "https://west", server).reads(t)
 			<-time.After(time.Second)
 			if test.room {
-				m.putSlice(slice("one", "web", "2"))
 				pool.Hold("other", 0)
 			}
 			<-time.After(2 * time.Minute)
