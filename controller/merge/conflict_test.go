@@ -92,13 +92,13 @@ func TestConflict(t *testing.T) {
 		"exported labels":                       {"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", `cluster-1 cluster-2; LabelsConflict "a=b,b=c" (cluster-2 "a=b")`},
 		"exported annotations":                  {"80/TCP; 80/TCP annotations=a=b", `cluster-1 cluster-2; AnnotationsConflict "" (cluster-2 "a=b")`},
 		"port added":                            {"http:80/TCP; http:80/TCP metrics:9090/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP,metrics:9090/TCP" (cluster-2 "http:80/TCP,metrics:9090/TCP")`},
+		"ports without names":                   {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
 		"one number, two names":                 {"http:80/TCP; web:80/TCP; 80/TCP", `cluster-1 cluster-2 cluster-3; PortConflict "http:80/TCP" (cluster-2 "web:80/TCP") (cluster-3 "80/TCP")`},
 		"a family that all have":                {"80/TCP families=46; 80/TCP families=6", "cluster-1 cluster-2"},
 		"no family that all have":               {"80/TCP families=4; 80/TCP families=6; 80/TCP families=64", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-2 "IPv6")`},
 		"backends out of reach for each family": {"80/TCP families=64; 80/TCP families=4; 80/TCP families=6", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv6,IPv4" (cluster-2 "IPv4") (cluster-3 "IPv6")`},
 		"a family of some endpoints of a headless service alone": {"80/TCP headless families=46; 80/TCP headless families=4; 80/TCP headless families=4", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-1 "IPv4,IPv6")`},
 		"the oldest of a headless service has one family":        {"80/TCP headless; 80/TCP headless families=64", `cluster-1 cluster-2; IPFamilyConflict "IPv4" (cluster-2 "IPv6,IPv4")`},
-		"ports without names":                                    {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contributions := contribute(exportsOf(test.exports)...)
