@@ -32,7 +32,7 @@ func (c *controller) service(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
 }
 
-// probeKey returns the Key of the local cluster. Every replica, not only the leader, rereads it until the context ends.
+// probeKey returns the key of the local cluster for probe.Serve. Every replica, not only the leader, rereads it until the context ends.
 func (c *controller) probeKey(ctx context.Context, group *sync.WaitGroup) func() string {
 	var key atomic.Value
 	key.Store("")

@@ -51,10 +51,10 @@ func sorted(all []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
 // exporting cluster publishes, or their copies. Slices without the label of the controller, and those that are
 // being deleted, are ignored.
 //
-// Everything in a slice is validated. Invalid endpoints and exported metadata are left out and reported. If a slice is refused
-// as a whole (unknown version, invalid snapshot), its copy, if there is one, is used instead and returned in used. The view is nil if no
-// slice remains, which means that the service is not exported. It is Absent if all remaining slices are. It shares
-// immutable parts with the inputs, which stay unchanged.
+// Everything in a slice is validated. Invalid endpoints and exported metadata are left out and reported. If a slice is
+// refused as a whole (unknown version, invalid snapshot), its copy, if there is one, is used instead and returned in used.
+// The view is nil if no slice remains, which means that the service is not exported. It is Absent if all remaining slices
+// are. It shares immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices, copies []*discoveryv1.EndpointSlice,
 ) (_ *View, _ []Problem, used []*discoveryv1.EndpointSlice) {
 	if from.Keep {

@@ -25,8 +25,8 @@ type Limits struct {
 	SliceBytes int
 }
 
-// Default are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods of two families. A slice of 1000 endpoints, the
-// maximum of the API, has about 200 KiB with its snapshot.
+// Default are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods of two families. A slice of 1000
+// endpoints, the maximum of the API, has about 200 KiB with its snapshot.
 var Default = Limits{Services: 10_000, Endpoints: 300_000, SliceBytes: 512 << 10}
 
 // A Limit is the name of a limit. The set is fixed, so that it can label a metric.

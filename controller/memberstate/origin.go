@@ -51,6 +51,6 @@ func candidateOf(cluster string, left memory) *member.Candidate {
 	}
 	return &member.Candidate{
 		Cluster: cluster, Source: source, Kind: kind, Name: name, Annotations: rememberedOf(left),
-		Err: errors.New("its credential is not known: --members-from was not read since the controller started"),
+		Err: errors.New("its credential is not known: --members-from has not named it since the controller started"),
 	}
 }

@@ -38,7 +38,7 @@ func Escape(text string) string {
 	return out.String()
 }
 
-// WithoutLogin returns a URL without user name and password.
+// WithoutLogin returns a URL without user name and password. A text that is no URL stays as it is.
 func WithoutLogin(address string) string {
 	if parsed, err := url.Parse(address); err == nil {
 		parsed.User = nil

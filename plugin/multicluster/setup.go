@@ -59,7 +59,7 @@ func setup(c *caddy.Controller) error {
 		stop()
 		return nil
 	})
-	for _, instance := range caddy.Instances() { // which does not shut down the plugins of an instance that cannot replace it
+	for _, instance := range caddy.Instances() { // CoreDNS does not shut down plugins of an instance that fails to replace another
 		instance.OnRestartFailed = append(instance.OnRestartFailed, func() error {
 			if !slices.ContainsFunc(caddy.Instances(), m.isOf) {
 				stop()
@@ -88,15 +88,15 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 }
 
 // start runs the watch until the context ends. It returns once the plugin has answers, cannot get them soon, or
-// startupTimeout is over. Until it has answers, that of the running plugins which it replaces answers, if there is one.
-func (m *Multicluster) start(ctx context.Context, running []*Multicluster) error {
+// startupTimeout is over. Until it has answers, the one of the plugins before that it replaces answers, if there is one.
+func (m *Multicluster) start(ctx context.Context, before []*Multicluster) error {
 	config := m.config // a copy: a shared source may outlive the plugin and must not keep it in memory
 	source, err := watch.Open(ctx, m.options, &config)
 	if err != nil {
 		return err
 	}
 	replacing, replaced := context.WithCancel(ctx)
-	for _, previous := range running {
+	for _, previous := range before {
 		if m.replaces(previous) && previous.source.Load().Share(replacing) {
 			m.previous.Store(previous)
 		}
