@@ -38,7 +38,6 @@ func badSecret(s *Set, east, west, north *Cluster) {
 	seen := healthy.With("solo", "west/10.65.0.9 -> VIP")
 	demoted := westDemoted.With("solo", "west/10.65.0.9 -> VIP")
 	s.Expect(seen)
-	s.LeaseSays(p, "fresh")
 	s.Eventually("the time of the heartbeat is in the Lease", func() error {
 		if east.Lease(memberstate.LeasePrefix+"west").Spec.RenewTime == nil {
 			return errors.New("none")
