@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -42,8 +43,8 @@ const (
 // Nodes are optional, because the right to list them may be missing.
 const nodesWait = 5 * time.Second
 
-// A Cluster has the caches of the local cluster, and the copies that reconciles use. The objects that its methods return,
-// except EndpointSlices, are shared and must not be changed.
+// A Cluster has the caches of the local cluster. The objects that its methods return, except EndpointSlices, are shared and
+// must not be changed.
 type Cluster struct {
 	Services       informer.Of[*corev1.Service]
 	EndpointSlices informer.Of[*export.Packed]
@@ -53,8 +54,6 @@ type Cluster struct {
 
 	// nodesUntil is until when HasSynced waits for Nodes.
 	nodesUntil time.Time
-	// used has the copies that the last reconcile of each service used.
-	used sync.Map
 }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
@@ -181,6 +180,28 @@ func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
 				services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
 			}
 		}
+	}
+	return services
+}
+
+// Imported returns the services that are imported from a cluster, with the weight of the copies that exist, in a new
+// map.
+func (c *Cluster) Imported(cluster string) map[types.NamespacedName]limits.Weight {
+	services := map[types.NamespacedName]limits.Weight{}
+	for _, each := range c.packed(bySourceCluster, cluster) {
+		slice := each.Open() // one at a time
+		service := export.ServiceOf(slice)
+		services[service] = services[service].Plus(limits.WeightOf(slice))
+	}
+	return services
+}
+
+// ServicesFrom returns the services that are imported from a cluster, or published by it if it is the local cluster, in
+// a new map.
+func (c *Cluster) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
+	services := map[types.NamespacedName]struct{}{}
+	for _, slice := range c.packed(bySourceCluster, cluster) {
+		services[export.ServiceOf(slice.GetObjectMeta())] = struct{}{}
 	}
 	return services
 }

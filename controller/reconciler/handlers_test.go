@@ -168,41 +168,15 @@ func TestFailingServices(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsDeleted: copies and IPs of members in it do not come back with a new namespace of its name.
+// TestNamespaceIsDeleted: IPs of members in it do not come back with a new namespace of its name.
 func TestNamespaceIsDeleted(t *testing.T) {
 	r, web, client := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}, fake.NewClientset()
 	r.Applier.Core = client
-	r.Local.Use(web, []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{export.LabelSourceCluster: "west"}}}})
 	r.ips.Admit(web, []string{"west"}, true)
 	must(t, r.Local.Namespaces.Indexer().Replace(nil, ""))
 	_, err := r.reconcile(t.Context(), web)
-	if ips, _ := r.ips.Use(); err != nil || len(r.Local.Copies(web, nil)) > 0 || ips > 0 || len(client.Actions()) > 0 {
-		t.Errorf("got %v, and west still has %v and %d IPs", err, r.Local.Copies(web, nil), ips)
-	}
-}
-
-// TestDeletedCopiesAreNotRemembered: the copies of a cluster that left are deleted, but the caches show them for a moment
-// longer. If a member with its id joins meanwhile and is not read yet, they are not used again.
-func TestDeletedCopiesAreNotRemembered(t *testing.T) {
-	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
-	copied := merge.Merge(merge.Observed{Cluster: "east", Service: web, Place: r.here().Of},
-		[]merge.Contribution{{View: exporttest.View("west", 1, "80/TCP", "10.65.0.10")}}).EndpointSlices[0]
-	r.Applier.Core = fake.NewClientset(copied)
-	must(t, r.Local.EndpointSlices.Indexer().Add(export.Pack(copied)), r.Local.Namespaces.Indexer().Add(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{scope.AcceptLabel: "true"}}},
-	))
-	if _, err := r.reconcile(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
-	must(t, r.Local.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Name: "west", Labels: map[string]string{member.ClusterLabel: "west"},
-	}}))
-	r.Members.Join(t.Context(), nil)
-	if _, err := r.reconcile(t.Context(), web); !errors.Is(err, errBehind) {
-		t.Errorf("got %v", err)
-	}
-	if back := r.Local.Copies(web, nil); len(back) > 0 {
-		t.Errorf("of deleted copies, %v come back", back)
+	if ips, _ := r.ips.Use(); err != nil || ips > 0 || len(client.Actions()) > 0 {
+		t.Errorf("got %v, and west still has %d IPs", err, ips)
 	}
 }
 

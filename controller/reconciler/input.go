@@ -51,34 +51,29 @@ type Input struct {
 }
 
 // Gather returns the current input for a pass over a service. It may read pods from the API server, and remembers state
-// for the next pass over the service. The caches must not be behind: a deleted copy must not be remembered as one in use.
+// for the next pass over the service.
 func (r *Reconciler) Gather(ctx context.Context, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	var used []*discoveryv1.EndpointSlice
 	in := Input{Observed: merge.Observed{Cluster: r.Cluster, Service: service, Place: r.here().Of}, keeps: map[*member.Member]bool{}}
 	if namespace := r.Local.Namespace(service.Namespace); namespace != nil && namespace.DeletionTimestamp == nil {
-		in, used = r.gather(r.observe(service), r.Pods.Read(limited))
+		in = r.gather(r.observe(service), r.Pods.Read(limited))
 	} else { // its objects are deleted with it; a new namespace enqueues its services
 		for _, m := range r.Members.List() {
 			in.keeps[m] = false
 		}
 	}
-	r.Local.Use(service, used)
 	r.remember(service, in.memory)
 	return in
 }
 
 // Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
 func (r *Reconciler) Look(service types.NamespacedName) Input {
-	in, _ := r.gather(r.observe(service), r.Pods.Known)
-	return in
+	return r.gather(r.observe(service), r.Pods.Known)
 }
 
-// gather returns the input for a service, and the copies in use.
-func (r *Reconciler) gather(
-	of merge.Observed, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error),
-) (Input, []*discoveryv1.EndpointSlice) {
+// gather returns the input for a service.
+func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error)) Input {
 	in := Input{
 		Observed: of, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, keeps: map[*member.Member]bool{},
 	}
@@ -91,7 +86,7 @@ func (r *Reconciler) gather(
 					"it is on the controller's list of denied namespaces.", service.Namespace),
 			}
 		}
-		return in, nil
+		return in
 	}
 	if observed.ServiceExport != nil {
 		exporter, exported := r.exporter(observed.NodePorts), r.Local.Services.Get(service)
@@ -117,12 +112,11 @@ func (r *Reconciler) gather(
 			}
 		}
 	}
-	var used []*discoveryv1.EndpointSlice
-	copies := r.Local.Copies(service, of.EndpointSlices)
 	labelled := ptr.Deref(r.Local.Namespace(service.Namespace), corev1.Namespace{}).Labels[scope.AcceptLabel] == "true"
 	publishing, from := r.Members.Publishing(service), r.Source()
 	concerned := map[string]*member.Member{}
-	for cluster := range copies {
+	for _, slice := range of.EndpointSlices {
+		cluster := slice.Labels[export.LabelSourceCluster]
 		concerned[cluster] = r.Members.Get(cluster)
 	}
 	for _, m := range publishing {
@@ -145,9 +139,8 @@ func (r *Reconciler) gather(
 			continue
 		}
 		from.Cluster, from.CIDRs, from.Keep = m.Cluster(), m.CIDRs(), verdict.Keep
-		view, problems, usedOf := export.FromSlices(from, service, published, copies[m.Cluster()])
-		used = append(used, usedOf...)
-		in.keeps[m] = len(usedOf) > 0
+		view, problems, used := export.FromSlices(from, service, published, export.SlicesOf(m.Cluster(), of.EndpointSlices))
+		in.keeps[m] = len(used) > 0
 		in.Problems[m.Cluster()] = problems
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{
@@ -155,7 +148,7 @@ func (r *Reconciler) gather(
 			})
 		}
 	}
-	return in, used
+	return in
 }
 
 // Source returns the rules by which the local cluster reads slices of members. It lacks the id and the ranges of a

@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of cmd/", lines["cmd"], 4_884},
 		{"lines of " + units, lines[units], 44_979},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_327},
+		{"words of Markdown", words, 24_334},
 	} {
 		switch {
 		case each.is > each.most:

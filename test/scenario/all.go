@@ -39,7 +39,7 @@ var All = []Scenario{
 
 	{"a derived Service keeps its IP", two, of(sameIP)},
 	{"a time does not decode", two, of(unreadable)},
-	{"an import is collected while a member is silent", two, of(collectedWhileSilent)},
+	{"an import is collected", two, of(collected)},
 	{"objects of others are left alone", two, of(othersObjects)},
 	{"a published slice is held", two, of(heldSlice)},
 	{"imports of others are adopted", two, of(adoption)},

@@ -253,8 +253,8 @@ func refuse(which func(apiserver.Request) bool) func(*happening) func() {
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// deleteDerived deletes an object that the controller wrote and must restore, even a copy from an unreachable member.
-// It spares published slices while another cluster may not see that they are restored at once.
+// deleteDerived deletes an object that the controller wrote and must restore, except copies from an unreachable member. It
+// spares published slices while another cluster may not see that they are restored at once.
 func deleteDerived(h *happening) func() {
 	var found []metav1.Object
 	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](h.c.API, discoveryv1.Resource("endpointslices")) {
@@ -279,17 +279,10 @@ func deleteDerived(h *happening) func() {
 	slices.SortFunc(found, func(a, b metav1.Object) int { return strings.Compare(told(a), told(b)) })
 	one := found[h.random.IntN(len(found))]
 	h.told = told(one)
-	forget := func() {
-		// A controller that is paused, or had no API server a moment ago, restores it late.
-		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
-			!h.c.judge().ClearSince(h.c.Name, time.Now().Add(-bound)) {
-			h.c.judge().Forget()
-		}
-	}
-	forget()
+	h.c.judge().Forget()
 	h.c.carryOut(oracle.Write{Object: one.(runtime.Object), Delete: true})
 	sim.Wait(200 * time.Millisecond) // the garbage collector deletes dependents
-	forget()
+	h.c.judge().Forget()
 	return nil
 }
 
