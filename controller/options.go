@@ -52,8 +52,6 @@ type Options struct {
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
 	// member.DefaultNamespace.
 	Namespace string
-	// Members are configured in addition to the members that Secrets name. Their ids satisfy member.ValidateID.
-	Members []member.Static
 	// MembersFrom are sources of more members, in the syntax of clusterprofile.New.
 	MembersFrom []string
 	// DeniedNamespaces are path.Match patterns of namespaces that are neither exported nor imported. nil means

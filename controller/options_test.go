@@ -23,7 +23,7 @@ func TestOptions(t *testing.T) {
 	few := limits.Limits{Services: 1, Endpoints: 2, SliceBytes: 3}
 	for given, want := range map[limits.Limits]limits.Limits{few: few, {}: limits.Default} {
 		completed, err := Options{
-			Cluster: "name.registry", Prefer: "cluster", Members: []member.Static{{Cluster: "west"}, {Cluster: "north"}}, MemberLimits: given,
+			Cluster: "name.registry", Prefer: "cluster", MemberLimits: given,
 		}.complete()
 		if err != nil || completed.Namespace != member.DefaultNamespace || completed.Clock == nil || completed.Registry == nil ||
 			completed.MemberLimits != want {

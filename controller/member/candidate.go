@@ -23,35 +23,18 @@ type Object interface {
 type Candidate struct {
 	// Cluster is its cluster id, which may be invalid, or the id of another candidate, too.
 	Cluster string
-	// Source is the name of the Source that proposes it; empty for a flag, and for a Secret with ClusterLabel.
+	// Source is the name of the Source that proposes it; empty for a Secret with ClusterLabel.
 	Source string
-	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or "file"
-	// and its path.
+	// Kind and Name are the kind of an object and its namespace/name.
 	Kind, Name string
-	// Object is the object on which Events are recorded; nil if the candidate is no object of the local cluster.
+	// Object is the object on which Events are recorded; nil if only the previous leader knew it.
 	Object Object
 	// Annotations may contain CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and the annotations of memberstate.
 	Annotations map[string]string
-	// Kubeconfig is not trusted: see ParseKubeconfig. It is empty for a flag, which names a file. Err is why there is no
-	// kubeconfig. Even a candidate with an Err becomes a member.
+	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is no kubeconfig. Even a candidate with an Err becomes a
+	// member.
 	Kubeconfig []byte
 	Err        error
-}
-
-// kindFlag is the Kind of the members that flags name.
-const kindFlag = "file"
-
-// trust returns the rank of a candidate by trust, 0 for the most: flags, Secrets in the controller's namespace, and objects of
-// an inventory, which others may write.
-func (c *Candidate) trust() int {
-	switch {
-	case c.Kind == kindFlag:
-		return 0
-	case c.Source == "":
-		return 1
-	default:
-		return 2
-	}
 }
 
 // String names the candidate.
@@ -61,28 +44,22 @@ func (c *Candidate) String() string { return c.Kind + " " + c.Name }
 // again keeps its key.
 func (c *Candidate) key() string { return c.Source + " " + c.String() }
 
-// candidates returns all candidates by precedence: by trust, then those that were members before, then by name. So an object takes
-// over the id of a member only if it is trusted more.
-func candidates(config Config, of []*Candidate, before map[string]*Candidate) []*Candidate {
-	var all []*Candidate
-	for _, static := range config.Static {
-		all = append(all, &Candidate{Cluster: static.Cluster, Kind: kindFlag, Name: static.Kubeconfig})
-	}
-	for _, secret := range config.Local.Credentials() {
-		all = append(all, ofSecret(secret))
-	}
-	all = append(all, of...)
-	later := func(c *Candidate) int {
-		if was := before[c.Cluster]; was != nil && was.key() == c.key() {
-			return 0
+// sortByPrecedence sorts candidates: Secrets in the controller's namespace precede objects of an inventory, which others may
+// write. Then those come first that were members before, and then the first by name. So an object takes over the id of a member
+// only if it is trusted more.
+func sortByPrecedence(all []*Candidate, before map[string]*Candidate) {
+	rank := func(c *Candidate) (rank int) {
+		if c.Source != "" {
+			rank = 2
 		}
-		return 1
+		if was := before[c.Cluster]; was == nil || was.key() != c.key() {
+			rank++
+		}
+		return rank
 	}
 	slices.SortStableFunc(all, func(a, b *Candidate) int {
-		return cmp.Or(cmp.Compare(a.trust(), b.trust()), cmp.Compare(later(a), later(b)),
-			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
-	return all
 }
 
 // ofSecret returns the candidate for a Secret with ClusterLabel.

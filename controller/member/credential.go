@@ -4,13 +4,10 @@ package member
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -25,16 +22,9 @@ type Credential struct {
 	Config *rest.Config
 	// Namespace is the namespace of the member's heartbeat Lease.
 	Namespace string
-	// Annotations are the annotations in a kubeconfig file: see AnnotationsExtension.
-	Annotations map[string]string
-	// kubeconfig is the content from which the credential was made. It includes the content of the files that it names, except
-	// a token file, which client-go reads again every minute.
+	// kubeconfig is the content from which the credential was made.
 	kubeconfig []byte
 }
-
-// AnnotationsExtension names the extension of a context that has the annotations which the Secret of a member would have. It
-// takes effect only in the kubeconfig file of a flag.
-const AnnotationsExtension = "clusterset-dns.github.io/annotations"
 
 // ParseKubeconfig makes a credential from the current context of a kubeconfig in a Secret. Secrets are not trusted: a
 // kubeconfig that would run a program or read a file here is refused, with an error that names the field to use
@@ -52,37 +42,10 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	return credential, err
 }
 
-// LoadKubeconfig makes a credential from the current context of a kubeconfig file that the operator named. It may read
-// files, and runs no program.
-func LoadKubeconfig(path string) (credential Credential, err error) {
-	config, err := clientcmd.LoadFromFile(path)
-	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
-		err = errNotKubeconfig
-	}
-	if err == nil {
-		err = clientcmd.ResolveLocalPaths(config)
-	}
-	if err == nil {
-		credential, err = fromConfig(config)
-	}
-	if err == nil && credential.Config.ExecProvider != nil {
-		err = errors.New("exec is refused: use token, tokenFile or client-certificate")
-	}
-	if err == nil {
-		credential.kubeconfig, err = clientcmd.Write(*config)
-	}
-	if err != nil {
-		return Credential{Annotations: credential.Annotations}, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	return credential, nil
-}
-
 // errNotKubeconfig replaces a parser's error, which may quote a token.
 var errNotKubeconfig = errors.New("this is no kubeconfig: use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 
-// fromConfig makes a credential from the current context. It reduces config to this context, and replaces file names by the
-// content of the files, except for a token file, which client-go reads again. After an error, it returns the annotations if they
-// are known.
+// fromConfig makes a credential from the current context.
 func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 	context := config.CurrentContext
 	if context == "" {
@@ -93,19 +56,7 @@ func fromConfig(config *clientcmdapi.Config) (Credential, error) {
 		return Credential{}, fmt.Errorf("the kubeconfig has no context %q", context)
 	}
 	credential := Credential{Namespace: cmp.Or(used.Namespace, DefaultNamespace)}
-	if extension, ok := used.Extensions[AnnotationsExtension].(*runtime.Unknown); ok {
-		if err := json.Unmarshal(extension.Raw, &credential.Annotations); err != nil {
-			return Credential{}, fmt.Errorf("context %q of the kubeconfig: extension %s: %w: use texts as values", context,
-				AnnotationsExtension, err)
-		}
-	}
-	err := clientcmdapi.MinifyConfig(config)
-	if err == nil {
-		err = clientcmdapi.FlattenConfig(config)
-	}
-	if err == nil {
-		err = checkProxy(config.Clusters[used.Cluster])
-	}
+	err := checkProxy(config.Clusters[used.Cluster])
 	var restConfig *rest.Config
 	if err == nil {
 		restConfig, err = clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()

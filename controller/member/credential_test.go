@@ -5,10 +5,8 @@ package member
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // kubeconfig returns a kubeconfig with the given user and cluster, in YAML's flow style.
@@ -24,7 +22,7 @@ const (
 	aServer = `{server: "https://192.0.2.1:6443"}`
 )
 
-// TestParseKubeconfig: errors name the problem of a kubeconfig, even of a file, without quoting its content.
+// TestParseKubeconfig: errors name the problem of a kubeconfig without quoting its content.
 func TestParseKubeconfig(t *testing.T) {
 	const (
 		proxy = "is no URL of a proxy: use http://, https:// or socks5://"
@@ -65,8 +63,7 @@ func TestParseKubeconfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			credential, err := ParseKubeconfig([]byte(test.kubeconfig))
-			_, inFile := LoadKubeconfig(write(t, filepath.Join(t.TempDir(), "kubeconfig"), []byte(test.kubeconfig)))
-			if text := fmt.Sprint(err, inFile); strings.Contains(text, "s3cr3t") {
+			if text := fmt.Sprint(err); strings.Contains(text, "s3cr3t") {
 				t.Errorf("the token is told: %s", text)
 			}
 			if test.wrong == "" {
@@ -80,36 +77,6 @@ func TestParseKubeconfig(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, test.wrong)
 			}
 		})
-	}
-}
-
-// TestLoadKubeconfig: a file may name other files, but no program. A member is connected again if the content of any of them
-// changes.
-func TestLoadKubeconfig(t *testing.T) {
-	folder := t.TempDir()
-	token, path := write(t, filepath.Join(folder, "token"), []byte("t")), filepath.Join(folder, "kubeconfig")
-	credential, err := LoadKubeconfig(write(t, path, []byte(kubeconfig(`{tokenFile: token}`, aServer))))
-	if err != nil || credential.Config.BearerTokenFile != token {
-		t.Errorf("got %v, %v, want the file %s", credential, err, token)
-	}
-	program := kubeconfig(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}}`, aServer)
-	if _, err := LoadKubeconfig(write(t, path, []byte(program))); err == nil || !strings.Contains(err.Error(), "exec is refused") {
-		t.Errorf("a program: %v", err)
-	}
-	if _, err := LoadKubeconfig(filepath.Join(folder, "none")); err == nil {
-		t.Error("a file that does not exist: no error")
-	}
-	write(t, path, []byte(kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority: ca.pem}`)))
-	with := func(ca []byte) *source {
-		write(t, filepath.Join(folder, "ca.pem"), ca)
-		credential, err := LoadKubeconfig(path)
-		must(t, err)
-		return &source{candidate: &Candidate{Kind: kindFlag}, credential: credential}
-	}
-	now := time.Now()
-	ca := certificate(t, now, now)
-	if is := with(ca); !is.keeps(with(ca)) || is.keeps(with(certificate(t, now, now))) {
-		t.Error("a changed CA does not connect the member again, or an unchanged one does")
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package member reads the other clusters of the set. It turns kubeconfig Secrets, flags and the proposals of Sources into
+// Package member reads the other clusters of the set. It turns kubeconfig Secrets and the proposals of Sources into
 // credentials, and keeps one connection to each member, with one watch of the EndpointSlices that the member publishes and one
 // of its heartbeat.
 //

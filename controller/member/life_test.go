@@ -9,8 +9,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,32 +26,21 @@ func certificate(t *testing.T, from, to time.Time) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// write returns a file with the content.
-func write(t *testing.T, path string, content []byte) string {
-	t.Helper()
-	must(t, os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path)) // atomically
-	return path
-}
-
 func TestLife(t *testing.T) {
 	from, to := time.Unix(1795176000, 0), time.Unix(1795262400, 0)
 	ends := jwt(`{"iat":1795176000,"exp":1795262400}`)
 	pem := certificate(t, from, to)
-	file := func(content []byte) string { return write(t, filepath.Join(t.TempDir(), "file"), content) }
 	both, unknown := Life{from, to}, Life{}
 	for name, test := range map[string]struct {
 		config rest.Config
 		want   Life
 	}{
-		"a token that ends":        {rest.Config{BearerToken: ends}, both},
-		"a token without an end":   {rest.Config{BearerToken: jwt(`{"iat":1795176000}`)}, Life{Issued: from}},
-		"a token of no such kind":  {rest.Config{BearerToken: "secret"}, unknown},
-		"a token file":             {rest.Config{BearerTokenFile: file([]byte(ends + "\n"))}, both},
-		"a file precedes its copy": {rest.Config{BearerToken: jwt("{}"), BearerTokenFile: file([]byte(ends))}, both},
-		"a certificate":            {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pem}}, both},
-		"no certificate":           {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, unknown},
-		"a missing file":           {rest.Config{BearerTokenFile: filepath.Join(t.TempDir(), "none")}, unknown},
-		"nothing":                  {rest.Config{}, unknown},
+		"a token that ends":       {rest.Config{BearerToken: ends}, both},
+		"a token without an end":  {rest.Config{BearerToken: jwt(`{"iat":1795176000}`)}, Life{Issued: from}},
+		"a token of no such kind": {rest.Config{BearerToken: "secret"}, unknown},
+		"a certificate":           {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pem}}, both},
+		"no certificate":          {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, unknown},
+		"nothing":                 {rest.Config{}, unknown},
 	} {
 		got := Credential{Config: &test.config}.Life()
 		if !got.Issued.Equal(test.want.Issued) || !got.Expires.Equal(test.want.Expires) {

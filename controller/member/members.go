@@ -70,8 +70,6 @@ type Handler interface {
 type Config struct {
 	// Cluster is the id of the local cluster, which no member may have.
 	Cluster string
-	// Static members never leave, and take precedence over Secrets with the same id.
-	Static []Static
 	// Sources propose more members.
 	Sources []Source
 	// Limits apply to each member.
@@ -154,14 +152,13 @@ func (s *Members) Join(ctx context.Context, before []*Candidate) {
 	s.refresh(ctx, before)
 }
 
-// Run reads the members, and keeps them in line with the flags, their files, the Secrets and the Sources until the context
-// ends. Call Join first.
+// Run reads the members, and keeps them in line with the Secrets and the Sources until the context ends. Call Join first.
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	ticker := s.config.Clock.NewTicker(sourceInterval)
 	defer ticker.Stop()
-	for tick := 1; ; {
+	for {
 		for _, read := range s.joined {
 			group.Go(read)
 		}
@@ -171,8 +168,7 @@ func (s *Members) Run(ctx context.Context) {
 			return
 		case <-s.changed:
 		case <-ticker.C():
-			tick++
-			if !s.readSources(ctx) && (len(s.config.Static) == 0 || tick%filesEvery > 0) {
+			if !s.readSources(ctx) {
 				continue
 			}
 		}
@@ -180,7 +176,7 @@ func (s *Members) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the flags and the Secrets. left are the members of the previous leader.
+// refresh reads the Secrets. left are the members of the previous leader.
 func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	members, before := *s.members.Load(), map[string]*Candidate{}
 	for _, candidate := range left {
@@ -189,11 +185,14 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	for cluster, member := range members {
 		before[cluster] = member.Candidate()
 	}
-	var proposed []*Candidate
-	for _, r := range s.sources {
-		proposed = append(proposed, r.known...)
+	var all []*Candidate
+	for _, secret := range s.config.Local.Credentials() {
+		all = append(all, ofSecret(secret))
 	}
-	sources, problems := gather(s.config, proposed, before, members)
+	for _, r := range s.sources {
+		all = append(all, r.known...)
+	}
+	sources, problems := gather(s.config.Cluster, all, before, members)
 	s.report(problems)
 	s.change(ctx, sources)
 }

@@ -9,7 +9,7 @@ import (
 	"reflect"
 )
 
-// A Source proposes members, in addition to flags and Secrets with ClusterLabel.
+// A Source proposes members, in addition to Secrets with ClusterLabel.
 type Source interface {
 	// String names the source, as the operator configured it.
 	String() string

@@ -28,14 +28,6 @@ const (
 	KubeconfigKey = "kubeconfig"
 )
 
-// A Static is a member that a flag names.
-type Static struct {
-	// Cluster is the id of the member.
-	Cluster string
-	// Kubeconfig is the path of its kubeconfig. The current context is used.
-	Kubeconfig string
-}
-
 // A source is a candidate that became a member, with its credential. It is immutable.
 type source struct {
 	candidate *Candidate
@@ -125,49 +117,38 @@ func (s *Members) Refused() []Problem {
 // gather returns the sources of all members, by cluster, and the problems of candidates. A credential with invalid content
 // still makes its cluster a member; a credential with an invalid id does not. before are the candidates of the last members and
 // connected the current members, both by cluster.
-func gather(config Config, of []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*source, []Problem) {
+func gather(own string, all []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
-	for _, candidate := range candidates(config, of, before) {
-		if candidate.Source != "" && candidate.Cluster == config.Cluster {
+	sortByPrecedence(all, before)
+	for _, candidate := range all {
+		if candidate.Source != "" && candidate.Cluster == own {
 			continue // an inventory lists the local cluster, too
 		}
 		problem := Problem{Candidate: candidate, Refused: true}
-		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
+		if problem.Err = admit(own, candidate.Cluster, sources); problem.Err != nil {
 			problems = append(problems, problem)
 			continue
 		}
-		if sources[candidate.Cluster], problem.Err = parse(candidate, before[candidate.Cluster], connected[candidate.Cluster]); problem.Err != nil {
+		if sources[candidate.Cluster], problem.Err = parse(candidate, connected[candidate.Cluster]); problem.Err != nil {
 			problems = append(problems, problem)
 		}
 	}
 	return sources, problems
 }
 
-// parse returns the source for a candidate, and its first problem. While an annotation is invalid or a file cannot be read, the
-// member keeps its settings, if it has any, so that a renewed token is used nevertheless.
-func parse(candidate, before *Candidate, member *Member) (s *source, err error) {
+// parse returns the source for a candidate, and its first problem. While an annotation is invalid, the member keeps its
+// settings, if it has any, so that a renewed token is used nevertheless.
+func parse(candidate *Candidate, member *Member) (s *source, err error) {
 	s = &source{candidate: candidate}
-	switch {
-	case candidate.Err != nil:
-		err = candidate.Err
-	case candidate.Kind == kindFlag:
-		s.credential, err = LoadKubeconfig(candidate.Name)
-	default:
+	if err = candidate.Err; err == nil {
 		s.credential, err = ParseKubeconfig(candidate.Kubeconfig)
-	}
-	if candidate.Kind == kindFlag {
-		with := *candidate
-		if with.Annotations = s.credential.Annotations; err != nil && with.Annotations == nil && before != nil {
-			with.Annotations = before.Annotations // an unreadable file keeps the previous annotations
-		}
-		s.candidate = &with
 	}
 	s.unread = err != nil
 	var errs [3]error
-	s.cidrs, errs[0] = parseCIDRs(s.candidate.Annotations)
-	s.rank, errs[1] = ParseRank(s.candidate.Annotations)
-	s.accept, errs[2] = parseAccept(s.candidate.Annotations)
+	s.cidrs, errs[0] = parseCIDRs(candidate.Annotations)
+	s.rank, errs[1] = ParseRank(candidate.Annotations)
+	s.accept, errs[2] = parseAccept(candidate.Annotations)
 	if invalid := cmp.Or(errs[:]...); invalid != nil {
 		err = cmp.Or(err, invalid)
 		if known := member != nil && !member.source.Load().unread; known {

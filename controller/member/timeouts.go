@@ -40,10 +40,8 @@ const lasting = 5 * time.Second
 // heartbeatPause follows each heartbeat in a watch: each may change how the member is judged, and so cause Events and reconciles.
 const heartbeatPause = 200 * time.Millisecond
 
-// sourceInterval is the time between two lists of a source, and sourcePatience bounds a list. After every filesEvery intervals,
-// the files of Static are read, and all credentials parsed.
+// sourceInterval is the time between two lists of a source, and sourcePatience bounds a list.
 const (
 	sourceInterval = 10 * time.Second
 	sourcePatience = 5 * time.Second
-	filesEvery     = 6
 )

@@ -37,7 +37,7 @@ const (
 	// DrainsAnnotation on such a Lease is "true" if the member asks in its heartbeat to be drained.
 	DrainsAnnotation = "clusterset-dns.github.io/drains"
 	// OriginAnnotation on such a Lease names the object that makes the cluster a member: the source, as in --members-from, or
-	// "-" for Secrets with member.ClusterLabel, and then kind and name. It is missing for a flag.
+	// "-" for Secrets with member.ClusterLabel, and then kind and name.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
 	// leasesEvery is the time between two comparisons of the Leases with the members, and leasesRetry the time after a failure.
 	// After leasesListed, the Leases are listed again anyway. leaseTimeout bounds one request.

@@ -13,18 +13,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// remembered are the annotations of a member that stay in force while its source or file cannot be read after a restart.
+// remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
 var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, scope.AcceptAnnotation, AnnotationDrain}
 
 // secrets is the source of Secrets with member.ClusterLabel in OriginAnnotation.
 const secrets = "-"
 
 // noteOrigin notes the origin of a member, so that the next leader prefers it to another candidate with the same id, and
-// knows the member and its annotations if the source or the file of a flag cannot be read.
+// knows the member and its annotations if the source cannot be read.
 func noteOrigin(memory map[string]string, candidate *member.Candidate) {
-	if candidate.Source != "" || candidate.Object != nil { // not of a flag
-		memory[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
-	}
+	memory[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
 	maps.Copy(memory, rememberedOf(candidate.Annotations))
 }
 
@@ -43,7 +41,7 @@ func ParseOrigin(text string) (source, kind, name string) {
 	return "", "", ""
 }
 
-// candidateOf returns the candidate that the previous leader recorded, without its credential; for a flag only its annotations.
+// candidateOf returns the candidate that the previous leader recorded, without its credential.
 func candidateOf(cluster string, left memory) *member.Candidate {
 	source, kind, name := ParseOrigin(left[OriginAnnotation])
 	if source == secrets {

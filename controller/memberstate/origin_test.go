@@ -17,10 +17,6 @@ func TestOrigin(t *testing.T) {
 		Annotations: map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"},
 	}
 	left := memory{}
-	noteOrigin(left, &member.Candidate{Cluster: "west", Kind: "file", Name: "/x", Annotations: is.Annotations})
-	if got := candidateOf("west", left); left[OriginAnnotation] != "" || got.Cluster != "west" || got.Kind != "" || len(got.Annotations) != 2 {
-		t.Errorf("the member of a flag is %+v, from %v", got, left)
-	}
 	held := &member.Candidate{Cluster: "west", Kind: "Secret", Name: "clusterset-dns/member-west", Object: &corev1.Secret{}}
 	noteOrigin(left, held)
 	if got := candidateOf("west", left); got == nil || got.Source != "" || got.String() != held.String() {

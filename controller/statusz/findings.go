@@ -210,7 +210,7 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, known membersta
 			in = append(in, contextOf(l.Cluster))
 		}
 		fix := "kubectl clusterset undrain " + id + " --contexts " + strings.Join(in, ",")
-		if annotated && !isSecret(m.Candidate()) {
+		if annotated && m.Candidate().Source != "" {
 			fix = l.annotate(m.Candidate(), memberstate.AnnotationDrain, "false")
 		}
 		found.Warn("drained", fix, "%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)

@@ -126,15 +126,12 @@ type noHandler struct{}
 func (noHandler) ServiceChanged(types.NamespacedName) {}
 func (noHandler) MemberChanged(string)                {}
 
-// leaderOf is the leader of east with a member that is not read: west, by a flag or by a Secret. Without annotations, it has none.
-func leaderOf(t *testing.T, flag bool, annotations map[string]string) *Leader {
+// leaderOf is the leader of east with a member by a Secret that is not read: west. Without annotations, it has none.
+func leaderOf(t *testing.T, annotations map[string]string) *Leader {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
 	gate, now := &informer.FreshnessGate{}, clock.RealClock{}
 	own := local.New(fake.NewClientset(), gate, "mcs", "")
-	var static []member.Static
-	if flag {
-		static = []member.Static{{Cluster: "west", Kubeconfig: "/clusters/west"}}
-	} else if annotations != nil {
+	if annotations != nil {
 		_ = own.Secrets.Indexer().Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "mcs", Name: "west", Labels: map[string]string{member.ClusterLabel: "west"}, Annotations: annotations,
 		}})
@@ -143,19 +140,18 @@ func leaderOf(t *testing.T, flag bool, annotations map[string]string) *Leader {
 		&memberstate.Reporter{Recorder: &record.FakeRecorder{}})
 	tracker.Handle(func(string) {})
 	members := member.New(member.Config{
-		Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: now, Static: static,
+		Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: now,
 		Limits: limits.Default, Memory: 1 << 30,
 	})
 	members.Handle(noHandler{})
-	members.Join(t.Context(), []*member.Candidate{{Cluster: "west", Annotations: annotations}})
+	members.Join(t.Context(), nil)
 	return &Leader{Reconciler: reconciler.New(reconciler.Config{
 		Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now, Members: members,
 		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
 	})}
 }
 
-// TestFixesOfMembersThatAreNoSecrets: a fix deletes and relabels no object of another system, and names the file that has the
-// annotations of a flag's member. It is no command if it would be cut.
+// TestFixesOfMembersThatAreNoSecrets: a fix deletes and relabels no object of another system. It is no command if it would be cut.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
 	for want, candidate := range map[string]*member.Candidate{
@@ -164,9 +160,6 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 		},
 		"Correct ClusterProfile fleet/west, or the flag that makes it the member west: clusterprofile:fleet. | Correct the credential of ClusterProfile fleet/west. | kubectl --context <context of east> -n fleet annotate clusterprofile west 'key=a,b' --overwrite": {
 			Cluster: "west", Kind: "ClusterProfile", Name: "fleet/west", Source: "clusterprofile:fleet", Object: &corev1.Secret{},
-		},
-		`Correct file /clusters/west, or the flag that makes it the member west: --member. | Correct the credential of file /clusters/west. | Set key to "a,b" in the extension clusterset-dns.github.io/annotations of file /clusters/west.`: {
-			Cluster: "west", Kind: "file", Name: "/clusters/west",
 		},
 	} {
 		if got := leader.identify(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")) + " | " +
@@ -183,7 +176,6 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 func TestFindingsOfAMember(t *testing.T) {
 	none, drained := map[string]string{}, map[string]string{member.DrainAnnotation: "true"}
 	for name, test := range map[string]struct {
-		flag        bool
 		annotations map[string]string
 		heartbeat   bool // asks to be drained
 		verdict     liveness.Verdict
@@ -194,9 +186,8 @@ func TestFindingsOfAMember(t *testing.T) {
 		"drained by itself":          {annotations: none, heartbeat: true, want: "drained: kubectl clusterset undrain west --contexts <context of west>"},
 		"drained here":               {annotations: drained, want: "drained: kubectl clusterset undrain west --contexts <context of east>"},
 		"drained here and by itself": {annotations: drained, heartbeat: true, want: "drained: kubectl clusterset undrain west --contexts <context of west>,<context of east>"},
-		"drained by a file":          {flag: true, annotations: drained, want: `drained: Set clusterset-dns.github.io/drain to "false" in the extension clusterset-dns.github.io/annotations of file /clusters/west.`},
 	} {
-		leader, found := leaderOf(t, test.flag, test.annotations), state.Findings{}
+		leader, found := leaderOf(t, test.annotations), state.Findings{}
 		known := memberstate.Member{Verdict: test.verdict}
 		known.Verdict.Cluster, known.Heartbeat.Drained = "west", test.heartbeat
 		known.Drained = test.heartbeat || len(test.annotations) > 0
@@ -211,7 +202,7 @@ func TestFindingsOfAMember(t *testing.T) {
 
 // TestNamespacesInFixes: administrators copy commands, so no namespace that a member made up is in one.
 func TestNamespacesInFixes(t *testing.T) {
-	leader := leaderOf(t, false, map[string]string{})
+	leader := leaderOf(t, map[string]string{})
 	for _, namespace := range []string{"x;id", "shop"} {
 		leader.Members.Get("west").Put(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "web", Labels: map[string]string{v1beta1.LabelServiceName: "web"},
@@ -228,7 +219,7 @@ func TestNamespacesInFixes(t *testing.T) {
 
 // TestACredentialThatIsNotUsed: a ClusterProfile with the name of the Secret that makes its cluster a member is another credential.
 func TestACredentialThatIsNotUsed(t *testing.T) {
-	leader := leaderOf(t, false, map[string]string{})
+	leader := leaderOf(t, map[string]string{})
 	for kind, want := range map[string]string{"Secret": "credential-usable", "ClusterProfile": "credential-single"} {
 		var found state.Findings
 		leader.refused(&found, member.Problem{
@@ -243,7 +234,7 @@ func TestACredentialThatIsNotUsed(t *testing.T) {
 // TestFindingsOfTheCluster: no other check reports a stopped heartbeat, or that the optional right to list Nodes is missing. One finding
 // has the error of one of the services that fail, because all probably fail for the same reason.
 func TestFindingsOfTheCluster(t *testing.T) {
-	leader := leaderOf(t, false, nil)
+	leader := leaderOf(t, nil)
 	leader.Heartbeat = heartbeat.New(heartbeat.Config{
 		Clock: clock.RealClock{}, Recorder: &record.FakeRecorder{}, Late: func(time.Duration) string { return "Services" },
 	}, nil)

@@ -3,7 +3,6 @@
 package statusz
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -70,15 +69,10 @@ func contextOf(cluster string) string { return "<context of " + cluster + ">" }
 // join returns the command that gives the local cluster a new credential for another, or an instruction if the credential
 // is not a Secret: the Secret that join creates would take precedence.
 func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
-	if !isSecret(candidate) {
+	if candidate.Source != "" {
 		return "Correct the credential of " + candidate.String() + "."
 	}
 	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id) + flags
-}
-
-// isSecret reports whether a candidate is a Secret with member.ClusterLabel, which kubectl clusterset changes.
-func isSecret(candidate *member.Candidate) bool {
-	return candidate.Source == "" && candidate.Object != nil
 }
 
 // quoted puts a command into backquotes, and returns an instruction unchanged.
@@ -89,20 +83,16 @@ func quoted(fix string) string {
 	return fix
 }
 
-// annotate returns the command that annotates the object that makes a cluster a member, or an instruction for a file.
+// annotate returns the command that annotates the object that makes a cluster a member.
 func (l *Leader) annotate(candidate *member.Candidate, key, value string) string {
-	if candidate.Source == "" && candidate.Object == nil {
-		return fmt.Sprintf("Set %s to %q in the extension %s of %s.", key, value, member.AnnotationsExtension, candidate)
-	}
 	return l.command(candidate, "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
 }
 
 // identify returns a command that corrects or deletes the Secret that makes a cluster a member, or an instruction: an object of
 // a source belongs to another system.
 func (l *Leader) identify(candidate *member.Candidate, verb, flags string) string {
-	if !isSecret(candidate) {
-		return fmt.Sprintf("Correct %s, or the flag that makes it the member %s: %s.", candidate, candidate.Cluster,
-			cmp.Or(candidate.Source, "--member"))
+	if candidate.Source != "" {
+		return fmt.Sprintf("Correct %s, or the flag that makes it the member %s: %s.", candidate, candidate.Cluster, candidate.Source)
 	}
 	return l.command(candidate, verb, flags)
 }

@@ -5,19 +5,12 @@ package deploy
 import (
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/mcs-api/config/crd"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
-	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
 // TestManifestsAreCurrent renders the plain manifests again, and compares them. Helm 3 renders the chart like Helm 4.
@@ -53,48 +46,6 @@ func read(t testing.TB, path string) string {
 	text, err := os.ReadFile(path)
 	must(t, err)
 	return string(text)
-}
-
-// TestMembersFromValues parses the members that the chart renders, as the controller does. TestProjectedToken covers
-// members with an audience.
-func TestMembersFromValues(t *testing.T) {
-	values := filepath.Join(t.TempDir(), "values.yaml")
-	certificate, _, err := pki.SelfSigned([]string{"west"})
-	must(t, err)
-	ca := string(certificate)
-	must(t, os.WriteFile(values, []byte(`members:
-- {id: west.example, server: "https://west:6443", token: secret, annotations: {clusterset-dns.github.io/rank: "5"},
-  caBundle: `+strconv.Quote(ca)+`}
-- {id: north, server: "https://north", tokenFile: /tokens/north, annotations: {clusterset-dns.github.io/cidrs: 10.3.0.0/16},
-  accept: [shop, team-*/db]}
-`), 0o600))
-	rendered := template(t, "--values", values)
-	if strings.Count(rendered, "secret\n") != 1 || !strings.Contains(rendered, "- --member=north=/etc/clusterset-dns/members/north\n") {
-		t.Errorf("the token is not in one place, or the controller does not read north:\n%s", rendered)
-	}
-	found := map[string]*unstructured.Unstructured{}
-	for _, object := range objects(t, rendered) {
-		found[object.GetName()] = object
-	}
-	west := found["member-west.example"]
-	text, _, _ := unstructured.NestedString(west.Object, "stringData", member.KubeconfigKey)
-	credential, err := member.ParseKubeconfig([]byte(text))
-	must(t, err)
-	if c := credential.Config; c.Host != "https://west:6443" || c.BearerToken != "secret" || string(c.CAData) != ca ||
-		credential.Namespace != system || west.GetLabels()[member.ClusterLabel] != "west.example" ||
-		west.GetAnnotations()[member.RankAnnotation] != "5" {
-		t.Errorf("credential %v from\n%v", credential, west)
-	}
-	text, _, _ = unstructured.NestedString(found["clusterset-members"].Object, "data", "north")
-	path := filepath.Join(t.TempDir(), "north")
-	must(t, os.WriteFile(path, []byte(strings.Replace(text, "/tokens/north", values, 1)), 0o600))
-	credential, err = member.LoadKubeconfig(path)
-	must(t, err)
-	if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
-		credential.Namespace != system || credential.Annotations[member.CIDRsAnnotation] != "10.3.0.0/16" ||
-		credential.Annotations[scope.AcceptAnnotation] != "shop,team-*/db" {
-		t.Errorf("credential %v from\n%s", credential, text)
-	}
 }
 
 // TestPodsAreConfined checks every container of the chart for settings that Pod security admission, which

@@ -25,9 +25,7 @@ func TestServerTakesAllValues(t *testing.T) {
 		"coredns.updateStrategy.type=Recreate,"+
 		"coredns.service.type=LoadBalancer,coredns.service.loadBalancerClass=example.org/internal,"+
 		"networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b,"+
-		"networkPolicy.probesFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,"+
-		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
-		"members[1].server=https://north,members[1].tokenFile=/a,members[1].accept={shop}")
+		"networkPolicy.probesFrom[0].ipBlock.cidr=10.2.0.0/16,metrics.dashboard.enabled=true,readers={a}")
 	// The address must be in the cluster's range.
 	text = strings.ReplaceAll(text, "10.96.0.99", cluster.ServiceIP(3))
 	output := ctl(t, cluster, text, "apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f", "-")

@@ -32,14 +32,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"coredns.existingServiceAccounts[0].name=coredns": "namespace",
 		"policies.import=true":                            "policies",
 		"coredns.service.type=ExternalName":               "type",
-		"members[0].id=west":                              "server",
-		"metrics.serviceMonitor.enabled=true,metrics.service.enabled=false":                            "service",
-		"members[0].id=west,members[0].server=http://west,members[0].token=a":                          "server",
-		"members[0].id=west,members[0].server=https://west":                                            "oneOf",
-		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[0].tokenFile=/a": "oneOf",
-		// The API servers of all kubeadm clusters accept this audience, even the local one.
-		"members[0].id=west,members[0].server=https://west,members[0].audience=https://kubernetes.default.svc.cluster.local": "audience",
-		"networkPolicy.apiServerPorts={https}": "apiServerPorts",
+		"metrics.serviceMonitor.enabled=true,metrics.service.enabled=false": "service",
+		"networkPolicy.apiServerPorts={https}":                              "apiServerPorts",
 		// The templates refuse these, and name the value to set.
 		"image.registry=a":                          "clusterId is required: set the id of this cluster",
 		"clusterId=east,networkPolicy.enabled=true": "networkPolicy.probesFrom is required",

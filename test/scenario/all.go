@@ -46,5 +46,4 @@ var All = []Scenario{
 
 	{"a Secret has no kubeconfig", three, fault(badSecret)},
 	{"a Secret is for another server", three, fault(wrongServer)},
-	{"a member is given by a flag", two, of(static)},
 }

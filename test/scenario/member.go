@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,32 +73,4 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	s.kubeconfig(p, west.platform.Credential("east"))
 	s.Judged(p, "Alive")
 	s.Expect(healthy.With("solo", "west/10.65.0.9 -> VIP"))
-}
-
-// static: a flag adds a member. A start without the flag means leaving, but an unusable credential does not.
-func static(s *Set, east, west *Cluster) {
-	p := Pair{east, west}
-	west.Export("web:10.65.0.10")
-	s.Leave(p)
-	s.Expect(web(gone), east)
-	path := filepath.Join(s.TempDir(), "west.kubeconfig")
-	s.must(os.WriteFile(path, west.platform.Credential("east"), 0o600))
-	east.Options.Members = []member.Static{
-		{Cluster: "west", Kubeconfig: path}, {Cluster: "north", Kubeconfig: path + ".none"},
-	}
-	east.Restart()
-	s.Expect(web(ofWest))
-	east.ExpectMetric(1, "clusterset_controller_member_credentials_invalid")
-	// A file that changes is used within a minute, unless it is broken.
-	s.must(os.WriteFile(path, east.platform.Credential("east"), 0o600))
-	s.Judged(p, "ClusterIDMismatch")
-	s.must(os.WriteFile(path, west.platform.Credential("east"), 0o600))
-	s.Judged(p, "Alive")
-	s.must(os.WriteFile(path, []byte("{"), 0o600))
-	east.ExpectMetric(2, "clusterset_controller_member_credentials_invalid")
-	east.Restart()
-	s.Holds(15*time.Second, web(ofWest), east)
-	east.Options.Members = nil
-	east.Restart()
-	s.Expect(web(gone), east)
 }

@@ -4,7 +4,6 @@ package command
 
 import (
 	"cmp"
-	"errors"
 	goflag "flag"
 	"fmt"
 	"os"
@@ -66,12 +65,6 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringVar(&f.Namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
-	set.Func("member", "another member, besides those in Secrets, as `id=kubeconfig`; may be repeated. Its kubeconfig may name files, and is read every minute",
-		func(text string) error {
-			static, err := parseMember(text)
-			f.Members = append(f.Members, static)
-			return err
-		})
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
 		"a `source` of more members: "+clusterprofile.Form+"; may be repeated. The selector is "+member.ClusterLabel+" by default")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
@@ -139,13 +132,4 @@ func (f *flags) complete() error {
 		return fmt.Errorf("the local cluster: %w: set --kubeconfig or $KUBECONFIG, or run as a pod with a service account", err)
 	}
 	return nil
-}
-
-// parseMember reads id=kubeconfig.
-func parseMember(text string) (static member.Static, err error) {
-	static.Cluster, static.Kubeconfig, _ = strings.Cut(text, "=")
-	if static.Kubeconfig == "" {
-		return static, errors.New("use <id>=<kubeconfig>")
-	}
-	return static, member.ValidateID(static.Cluster)
 }

@@ -16,8 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 func TestWrongFlags(t *testing.T) {
@@ -34,7 +32,6 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--no-such-flag":                       "no-such-flag",
 		"an-argument":                          "an-argument",
 		"--kubeconfig=/does/not/exist":         "/does/not/exist",
-		"--member=west":                        "--member",
 		"--member-services=-1":                 "--member-services -1",
 		"--cluster-id=a_b --bind-address=":     "a_b",
 		"--logging-format=xml":                 "use text or json",
@@ -96,20 +93,4 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%q, %q: limit %d, error %v", test.limit, test.gomemlimit, got, err)
 		}
 	}
-}
-
-func FuzzParseMember(f *testing.F) {
-	for _, text := range []string{
-		"west=/etc/west", "west.registry=w=x:y", "west=relative/path", "west", "west=", "=/etc/west", "no_name=/etc/west", "a.b.c=/etc/west",
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		static, err := parseMember(text)
-		id, file, _ := strings.Cut(text, "=")
-		valid := file != "" && member.ValidateID(id) == nil
-		if valid != (err == nil) || valid && static != (member.Static{Cluster: id, Kubeconfig: file}) {
-			t.Errorf("%q: got %v, %v", text, static, err)
-		}
-	})
 }

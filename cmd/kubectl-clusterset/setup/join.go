@@ -54,8 +54,8 @@ type peering struct {
 	done   bool
 }
 
-// Join joins each of the clusters with every other one, except members that a flag of the controller makes, and returns
-// when each receives heartbeats with its new credentials. After an error, its changes stay, and another Join continues.
+// Join joins each of the clusters with every other one, and returns when each receives heartbeats with its new credentials.
+// After an error, its changes stay, and another Join continues.
 // Join usually follows the installation, so it waits for the first heartbeats of the controllers.
 func Join(ctx context.Context, o Options) error {
 	for _, c := range o.Clusters {
@@ -94,11 +94,6 @@ func Join(ctx context.Context, o Options) error {
 			lease, err := leaseOf(ctx, reader, source.ID)
 			if err != nil {
 				return err
-			}
-			if lease.Name != "" && lease.Annotations[cluster.OriginAnnotation] == "" {
-				o.Teller.Did("%s reads %s by the flag --member (value members of the chart), which precedes a credential of join", reader.ID,
-					source.ID)
-				continue
 			}
 			p := &peering{
 				Options: o, reader: reader, source: source, ranges: ranges, unconfined: unconfined, before: lease.Spec.RenewTime,

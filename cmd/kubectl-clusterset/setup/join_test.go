@@ -41,25 +41,6 @@ func TestJoinBegins(t *testing.T) {
 	}
 }
 
-// TestJoinSkipsMembersOfFlags, which precede Secrets: the controller would never use the credential.
-func TestJoinSkipsMembersOfFlags(t *testing.T) {
-	east, west := joined("east"), joined("west")
-	east.Config, west.Config = &rest.Config{Host: "https://10.0.0.1:6443"}, &rest.Config{Host: "https://10.0.0.2:6443"}
-	must(t, east.Kube.(*fake.Clientset).Tracker().Add(memberLease("west", "")),
-		west.Kube.(*fake.Clientset).Tracker().Add(memberLease("east", "clusterprofile:fleet ClusterProfile fleet/east")))
-	var results bytes.Buffer
-	o := quiet(time.Minute, east, west)
-	o.DryRun, o.Teller.Results = true, &results
-	const want = "west would get a credential to read east (dry run)\n" +
-		"east reads west by the flag --member (value members of the chart), which precedes a credential of join\n"
-	if err := Join(t.Context(), o); err != nil || results.String() != want {
-		t.Errorf("got %v\n%s", err, results.String())
-	}
-	if secrets, err := east.Credentials(t.Context(), ""); err != nil || len(secrets) > 0 {
-		t.Errorf("east has %d Secrets, %v", len(secrets), err)
-	}
-}
-
 // TestJoinDryRun: a dry run says what it would do, and writes nothing. The Secret of west has the pod ranges of its nodes, and
 // the networks of the nodes if the reader is in another network; the ranges of east are unknown. The address of east is of no
 // use to west.

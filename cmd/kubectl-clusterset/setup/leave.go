@@ -3,7 +3,6 @@
 package setup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,8 +109,8 @@ func Leave(ctx context.Context, o Options, id string) error {
 	return err
 }
 
-// remains returns what is still to be deleted in a cluster, or an empty text. It is an error if a flag or an inventory makes a
-// cluster a member, which Leave cannot change.
+// remains returns what is still to be deleted in a cluster, or an empty text. It is an error if an inventory makes a cluster a
+// member, which Leave cannot change.
 func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error) {
 	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
 	if c.ID == id {
@@ -124,7 +123,7 @@ func remains(ctx context.Context, c *cluster.Cluster, id string) (string, error)
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	for i := range states.Items {
-		made := cmp.Or(states.Items[i].Annotations[cluster.OriginAnnotation], "a flag --member (value members of the chart)")
+		made := states.Items[i].Annotations[cluster.OriginAnnotation]
 		if !strings.HasPrefix(made, "- ") { // not a Secret
 			return "", fmt.Errorf("context %s: %s is a member by %s: change that first", c.Context,
 				states.Items[i].Labels[cluster.ClusterLabel], made)

@@ -50,7 +50,7 @@ func joined(id string, members ...string) *cluster.Cluster {
 	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Controller: id, Kube: client}
 }
 
-// memberLease is the Lease with which the controller shows a member that an object, or a flag without an origin, made.
+// memberLease is the Lease with which the controller shows a member that an object made.
 func memberLease(id, origin string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: system, Name: cluster.MemberLease + id, Labels: map[string]string{cluster.ClusterLabel: id},
@@ -136,7 +136,7 @@ func TestLeave(t *testing.T) {
 }
 
 // TestLeaveGoesOn after an interrupt: all Secrets are deleted, but not all imported objects. It changes nothing, and does not
-// wait, if west stays a member because of a flag or an inventory.
+// wait, if west stays a member because of an inventory.
 func TestLeaveGoesOn(t *testing.T) {
 	const nothing = "nothing was changed: context admin@east: west is a member by "
 	for _, test := range []struct {
@@ -145,8 +145,7 @@ func TestLeaveGoesOn(t *testing.T) {
 		want       string
 	}{
 		{"- Secret clusterset-dns/west", "west", nil, "timed out after 1m0s: waiting for the controller of east to delete 0 EndpointSlices and 1 Leases"},
-		{"", "west", []string{"west"}, nothing + "a flag --member (value members of the chart): change that first"},
-		{"", "east", []string{"west"}, nothing + "a flag --member"},
+		{"clusterprofile:fleet ClusterProfile fleet/west", "east", []string{"west"}, nothing + "clusterprofile:fleet"},
 		{
 			"clusterprofile:fleet ClusterProfile fleet/west", "west",
 			[]string{"north", "west"},
