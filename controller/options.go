@@ -144,12 +144,12 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// maxImportMemory returns the budget in bytes for the slices of all members: a fifth of Go's soft memory limit
-// (GOMEMLIMIT), or DefaultMaxImportMemory without a limit. The cached copies of the local cluster take about as much
-// again, and so do slices while they are listed anew.
+// maxImportMemory returns the budget in bytes for the slices of all members: 18 % of Go's soft memory limit (GOMEMLIMIT), which
+// the chart sets to the container's, or DefaultMaxImportMemory without a limit. The cached copies of the local cluster take
+// about as much again, and so do slices while they are listed anew.
 func maxImportMemory() int {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		return int(limit / 5)
+		return int(limit / 100 * 18)
 	}
 	return DefaultMaxImportMemory
 }

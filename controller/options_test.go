@@ -52,10 +52,10 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestMaxImportMemory: a fifth of Go's memory limit, else a default.
+// TestMaxImportMemory: a part of Go's memory limit, else a default.
 func TestMaxImportMemory(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
-	for limit, want := range map[int64]int{1 << 30: 1 << 30 / 5, math.MaxInt64: DefaultMaxImportMemory} {
+	for limit, want := range map[int64]int{100 << 20: 18 << 20, math.MaxInt64: DefaultMaxImportMemory} {
 		debug.SetMemoryLimit(limit)
 		if got := maxImportMemory(); got != want {
 			t.Errorf("limit %d: got %d", limit, got)

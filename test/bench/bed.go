@@ -133,7 +133,7 @@ const memory = 512
 
 // run starts the controller of a cluster, but does not wait until it is ready.
 func (b *bed) run(ctx context.Context, c *cluster) (err error) {
-	if err := os.Setenv("CONTAINER_MEMORY_LIMIT", strconv.Itoa(memory<<20)); err != nil {
+	if err := os.Setenv("GOMEMLIMIT", strconv.Itoa(memory<<20)); err != nil {
 		return err
 	}
 	c.controller, err = c.StartController(ctx, filepath.Join(b.bin, controllerProgram), "--leader-elect=false")

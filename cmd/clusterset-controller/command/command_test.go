@@ -5,11 +5,9 @@ package command
 import (
 	"bytes"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -66,31 +64,5 @@ func TestJSONLog(t *testing.T) {
 `
 	if got := regexp.MustCompile(`"time":"20[^"]+"`).ReplaceAllString(out.String(), "T"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// TestMemoryLimit: nine tenths of what the container may take, unless GOMEMLIMIT
-// says otherwise.
-func TestMemoryLimit(t *testing.T) {
-	before := debug.SetMemoryLimit(-1)
-	t.Cleanup(func() { debug.SetMemoryLimit(before) })
-	for _, test := range []struct {
-		limit, gomemlimit string
-		want              int64 // 0 if the limit is refused
-	}{
-		{"536870912", "", 536870912 / 10 * 9}, // the chart's
-		{"", "", math.MaxInt64},
-		{"536870912", "1GiB", math.MaxInt64},
-		{"512Mi", "", 0},
-		{"-1", "", 0},
-		{"0", "", 0},
-	} {
-		debug.SetMemoryLimit(math.MaxInt64)
-		err := limitMemory(func(key string) string {
-			return map[string]string{memoryLimitVariable: test.limit, "GOMEMLIMIT": test.gomemlimit}[key]
-		})
-		if got := debug.SetMemoryLimit(-1); (err != nil) != (test.want == 0) || err == nil && got != test.want {
-			t.Errorf("%q, %q: limit %d, error %v", test.limit, test.gomemlimit, got, err)
-		}
 	}
 }
