@@ -83,10 +83,7 @@ const maxDissent = 3
 // conflicts returns the reason and the message of the condition Conflict, empty without conflicts. Both list the
 // conflicts by reason.
 func conflicts(views []*export.View, agreed Decision) (reason, message string) {
-	first, why := views[0], "oldest"
-	if agreed.Ranked {
-		why = "first-ranked"
-	}
+	first := views[0]
 	var reasons, messages []string
 	for _, p := range slices.SortedFunc(slices.Values(agreed.Properties),
 		func(a, b Property) int { return cmp.Compare(a.Reason, b.Reason) }) {
@@ -95,8 +92,8 @@ func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 		}
 		used := *first.Spec
 		used.IPFamilies = agreed.families
-		text := fmt.Sprintf("Conflicting %s. Using %q from %s service export in %q. %d/%d clusters disagree.",
-			p.Field, shorten(p.Text(&used)), why, first.Cluster, len(p.Dissent), len(views))
+		text := fmt.Sprintf("Conflicting %s. Using %q from service export in %q. %d/%d clusters disagree.",
+			p.Field, shorten(p.Text(&used)), first.Cluster, len(p.Dissent), len(views))
 		for _, view := range p.Dissent[:min(len(p.Dissent), maxDissent)] {
 			text += fmt.Sprintf(" %q has %q.", view.Cluster, shorten(p.Text(view.Spec)))
 		}

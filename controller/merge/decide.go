@@ -15,10 +15,8 @@ import (
 // A Decision is the merged export of all clusters. Except for its Placement, it depends only on the contributions, so it
 // is the same in every cluster. It shares immutable parts with the views.
 type Decision struct {
-	// Precedence are the contributions whose Service exists, in their precedence. Ranked reports whether the first one
-	// precedes an older export by its rank.
+	// Precedence are the contributions whose Service exists, in their precedence.
 	Precedence []Contribution
-	Ranked     bool
 	// Properties are all properties on which exports can disagree, in the order of the API. Conflict is the message of
 	// the condition Conflict, and reason its reason; empty without conflicts.
 	Properties       []Property
@@ -46,7 +44,6 @@ func resolve(contributions []Contribution) (agreed Decision) {
 	}
 	agreed = Decision{
 		Precedence: contributions, spec: views[0].Spec, union: unite(views), families: commonFamilies(views),
-		Ranked: slices.ContainsFunc(views, func(view *export.View) bool { return older(view, views[0]) < 0 }),
 	}
 	agreed.Properties = compare(views, agreed)
 	agreed.reason, agreed.Conflict = conflicts(views, agreed)

@@ -140,9 +140,7 @@ type Explanation struct {
 	// Import is nil if the service is not imported.
 	Import *Import `json:"import,omitempty"`
 	// Exports are sorted by their precedence in conflicts.
-	Exports []Export `json:"exports"`
-	// Ranked reports whether the first export wins conflicts by the rank of its cluster instead of its age.
-	Ranked     bool       `json:"ranked,omitempty"`
+	Exports    []Export   `json:"exports"`
 	Properties []Property `json:"properties"`
 	// Conditions are the import's conditions that say how its preferences take effect.
 	Conditions []metav1.Condition `json:"conditions"`

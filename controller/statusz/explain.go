@@ -52,7 +52,7 @@ func Explain(s Subject) state.Explanation {
 	observed := s.Observed
 	result, decision := merge.Decide(observed, s.Contributions)
 	e := &explanation{Subject: s, result: result, decision: decision, Explanation: state.Explanation{
-		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: decision.Ranked,
+		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster,
 		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []metav1.Condition{},
 		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: state.Findings{},
 	}}

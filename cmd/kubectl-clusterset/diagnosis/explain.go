@@ -133,18 +133,11 @@ func (a NameAnswer) expectedText() string { return cmp.Or(strings.Join(a.Expecte
 // Text writes the explanation as text. Wide output has all properties, and zones of endpoints.
 func (e *Explanation) Text(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
-	first := "oldest"
-	if e.Ranked {
-		first = "first-ranked"
-	}
 	var exports, properties, conditions, endpoints [][]any
-	for i, each := range e.Exports {
+	for _, each := range e.Exports {
 		since := ""
 		if !each.Since.IsZero() {
 			since = each.Since.UTC().Format(time.RFC3339)
-		}
-		if i == 0 && since != "" && len(e.Exports) > 1 {
-			since += " (" + first + ")"
 		}
 		exports = append(exports, []any{
 			each.Cluster, since, each.State, each.Used, each.Demoted, each.Other, strings.Join(each.Rules, ", "),
