@@ -62,7 +62,8 @@ func newController(options Options) (*controller, error) {
 	gate := &informer.FreshnessGate{}
 	c := &controller{
 		own:     local.New(client, gate, options.Namespace, corev1.NodeAddressType(options.NodeAddresses)),
-		options: options, client: client, dynamic: dynamicClient, gate: gate, api: local.NewAPI(config, httpClient, dynamicClient, gate),
+		options: options, client: client, dynamic: dynamicClient, gate: gate,
+		api: local.NewAPI(config, httpClient, client.Discovery(), dynamicClient, gate),
 	}
 	for _, text := range slices.Compact(slices.Sorted(slices.Values(options.MembersFrom))) {
 		source, err := clusterprofile.New(text, options.Namespace, client, dynamicClient)

@@ -47,8 +47,8 @@ type Options struct {
 	Resource string
 	// Example is an object of the type that the client returns.
 	Example runtime.Object
-	// LabelSelector and FieldSelector restrict each request to some objects; empty means all.
-	LabelSelector, FieldSelector string
+	// LabelSelector restricts each request to some objects; empty means all.
+	LabelSelector string
 	// Transform returns an object as it is cached; nil removes the managed fields. It must be idempotent.
 	Transform cache.TransformFunc
 	// Exports is set if exports of the local cluster depend on the objects.
@@ -90,14 +90,14 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector, options.FieldSelector = i.options.LabelSelector, i.options.FieldSelector
+			options.LabelSelector = i.options.LabelSelector
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			list, err := client.List(ctx, options)
 			i.asked(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector, options.FieldSelector = i.options.LabelSelector, i.options.FieldSelector
+			options.LabelSelector = i.options.LabelSelector
 			streamed := options.SendInitialEvents != nil // the watch begins with a list
 			if streamed {
 				options.ResourceVersion = ""

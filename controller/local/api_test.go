@@ -3,59 +3,78 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"sigs.k8s.io/mcs-api/config/crd"
-	"sigs.k8s.io/yaml"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-// TestServedVersion reads the CustomResourceDefinitions of today as an API server may have them.
-func TestServedVersion(t *testing.T) {
-	const usable, both = "status: {conditions: [{type: Established, status: 'True'}]}", "v1beta1 v1alpha1"
-	for _, test := range []struct{ exports, imports, change, want, missing string }{
-		{both, both, usable, "v1beta1", ""},
-		{"v1alpha1", "v1alpha1", usable, "v1alpha1", ""},
-		{both, "v1alpha1", usable, "v1alpha1", ""},
-		{"v1beta1", "v1alpha1", usable, "", "no common version"},
-		{"v2", "v2", usable, "", "no common version"},
-		{"", "", usable, "", "no common version"},
-		{both, both, "status: {conditions: [{type: Established, status: 'False'}]}", "", "serviceimports.multicluster.x-k8s.io: it is not established"},
-		{both, both, "status: {conditions: [{type: NamesAccepted, status: 'True'}]}", "", "it is not established; the"},
-		{both, both, usable + "\nmetadata: {deletionTimestamp: 2026-01-01T00:00:00Z}", "", "it does not exist; the"},
-		{both, "none", usable, "", "the CustomResourceDefinition serviceimports.multicluster.x-k8s.io: it does not exist"},
-	} {
-		a := NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), &informer.FreshnessGate{})
-		for i, text := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
-			served := []string{test.exports, test.imports}[i]
-			if served == "none" {
-				continue
-			}
-			object := &unstructured.Unstructured{}
-			for _, part := range []string{string(text), test.change} {
-				must(t, yaml.Unmarshal([]byte(part), &object.Object))
-			}
-			object.SetName(names[i])
-			of, _, _ := unstructured.NestedSlice(object.Object, "spec", "versions")
-			of = append(of, map[string]any{"name": "v2"})
-			for _, version := range of {
-				version := version.(map[string]any)
-				version["served"] = strings.Contains(served, version["name"].(string))
-			}
-			must(t, unstructured.SetNestedSlice(object.Object, of, "spec", "versions"))
-			must(t, a.definitions[i].Indexer().Add(object))
+// serving is the discovery of an API server with these versions of ServiceExports and ServiceImports. "unknown" is no answer.
+type serving struct {
+	discovery.ServerResourcesInterfaceWithContext
+	exports, imports string
+}
+
+func (s serving) ServerResourcesForGroupVersionWithContext(_ context.Context, version string) (*metav1.APIResourceList, error) {
+	var list metav1.APIResourceList
+	for name, served := range map[string]string{"serviceexports": s.exports, "serviceimports": s.imports} {
+		if served == "unknown" {
+			return nil, errors.New("no answer")
 		}
-		now, missing := a.look()
-		if now.version != test.want || !strings.Contains(missing, test.missing) || (missing == "") != (test.want != "") {
-			t.Errorf("%v: got %v, %s", test, now, missing)
+		if strings.Contains(served, strings.TrimPrefix(version, "multicluster.x-k8s.io/")) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
 		}
 	}
+	if list.APIResources == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
+	}
+	return &list, nil
+}
+
+// TestServedVersion: both resources must have the version, and the process restarts once two answers in succession have another one.
+func TestServedVersion(t *testing.T) {
+	const both = "v1beta1 v1alpha1"
+	for _, test := range []struct{ exports, imports, want string }{
+		{both, both, "v1beta1"}, {"v1alpha1", "v1alpha1", "v1alpha1"}, {both, "v1alpha1", "v1alpha1"},
+		{"v1beta1", "v1alpha1", ""}, {"v2", "v2", ""}, {"", "", ""}, {both, "", ""},
+	} {
+		a := &API{discovery: serving{exports: test.exports, imports: test.imports}}
+		if got, err := a.served(t.Context()); err != nil || got != test.want {
+			t.Errorf("%v: got %q, %v", test, got, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		reader := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+		a := &API{config: &rest.Config{}, discovery: serving{}, reader: reader, gate: &informer.FreshnessGate{}}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var group sync.WaitGroup
+		must(t, a.Open(ctx, &group, cancel))
+		for _, imports := range []string{both, "", both, "v1alpha1", "unknown", "v1alpha1"} {
+			synctest.Wait()
+			if ctx.Err() != nil || a.Missing() == "" {
+				t.Fatalf("ended before the answer %q: %v", imports, context.Cause(ctx))
+			}
+			a.discovery = serving{exports: both, imports: imports}
+			time.Sleep(servedEvery)
+		}
+		group.Wait()
+		if !errors.Is(context.Cause(ctx), ErrChanged) {
+			t.Errorf("got %v", context.Cause(ctx))
+		}
+	})
 }
 
 // must ends the test if there is an error.

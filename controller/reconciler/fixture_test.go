@@ -14,10 +14,10 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	discoveryfake "k8s.io/client-go/discovery/fake"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
@@ -50,7 +50,7 @@ func newTestReconciler() *Reconciler {
 		Members: member.New(member.Config{
 			Cluster: "east", Local: own, Tracker: tracker, Report: func(member.Problem) {}, Clock: clock.RealClock{},
 		}),
-		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
+		API: local.NewAPI(nil, nil, fake.NewClientset().Discovery(), dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate), Gate: gate,
 		Observe: func(time.Duration, error) {},
 	})
 }
@@ -61,15 +61,13 @@ func withAPI(t *testing.T, objects ...runtime.Object) *Reconciler {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
 	scheme := runtime.NewScheme()
 	utilruntime.Must(v1beta1.Install(scheme))
-	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
-		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
-			"spec":   map[string]any{"versions": []any{map[string]any{"name": "v1beta1", "served": true}}},
-			"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
-		}})
-	}
+	served := &metav1.APIResourceList{GroupVersion: v1beta1.SchemeGroupVersion.String(), APIResources: []metav1.APIResource{
+		{Name: v1beta1.ServiceExportPluralName}, {Name: v1beta1.ServiceImportPluralName},
+	}}
+	client := fake.NewClientset().Discovery()
+	client.(*discoveryfake.FakeDiscovery).Resources = []*metav1.APIResourceList{served}
 	r := newTestReconciler()
-	r.API = local.NewAPI(&rest.Config{}, http.DefaultClient, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
+	r.API = local.NewAPI(&rest.Config{}, http.DefaultClient, client, dynamicfake.NewSimpleDynamicClient(scheme, objects...), r.Gate)
 	r.Applier.API = r.API
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)

@@ -147,7 +147,7 @@ func leaderOf(t *testing.T, annotations map[string]string) *Leader {
 	members.Join(t.Context(), nil)
 	return &Leader{Reconciler: reconciler.New(reconciler.Config{
 		Cluster: "east", Namespace: "mcs", Local: own, Tracker: tracker, Clock: now, Members: members,
-		API: local.NewAPI(nil, nil, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
+		API: local.NewAPI(nil, nil, fake.NewClientset().Discovery(), dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), gate),
 	})}
 }
 

@@ -32,7 +32,7 @@ func TestRights(t *testing.T) {
 				get,list,watch secrets
 				get,create,update,patch,delete,deletecollection secrets clusterset-dns
 				get,list,update coordination.k8s.io/leases kube-system
-				get,list,watch apiextensions.k8s.io/customresourcedefinitions /widgets.example.org
+				get,list,watch apiextensions.k8s.io/customresourcedefinitions
 				create serviceaccounts:token clusterset-dns/clusterset-member`,
 		},
 		{

@@ -148,7 +148,7 @@ func TestAllReplicasAreKilled(t *testing.T) {
 // TestStandbyThatCannotRead: a replica whose cache is known to be out of date does not act as leader, and does not
 // renew the heartbeat, for as long as that lasts.
 func TestStandbyThatCannotRead(t *testing.T) {
-	for _, resource := range []string{"endpointslices", "serviceexports", "customresourcedefinitions"} {
+	for _, resource := range []string{"endpointslices", "serviceexports"} {
 		t.Run(resource, func(t *testing.T) {
 			sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 				east := set.Cluster("east")
