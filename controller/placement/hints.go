@@ -36,103 +36,48 @@ func (n Nodes) CanPreferCluster() bool {
 	return len(n.Zones) > 0 && len(n.Zones) <= MaxZones && !n.SomeWithoutZone
 }
 
-// hints makes the hints of the endpoints of one service in one cluster. It is not safe for concurrent use.
+// hints makes the hints of the endpoints of one service in one cluster.
 //
 // kube-proxy follows hints only if every ready endpoint of a port has them, so either all endpoints of a service get
 // hints or none.
 type hints struct {
-	// Endpoints of the node, of the zone and of the local cluster are used first, in this order.
-	node, zone, cluster bool
-	all                 []string // the zones of this cluster
-	// ready has the ports that ready endpoints of this cluster serve, by zone, if both zones and the cluster are preferred.
-	ready map[served]bool
+	// Endpoints of the node, and then of the local cluster or of the zone, are used first.
+	node, cluster, zone bool
+	zones               []string // of the local cluster
 }
 
-// served is a port that a ready endpoint in a zone serves.
-type served struct {
-	zone        string
-	addressType discoveryv1.AddressType
-	protocol    corev1.Protocol
-	number      int32
-}
-
-// newHints returns the hints that implement a trafficDistribution and, if cluster is set, put this cluster first, which
-// requires CanPreferCluster. own is this cluster's view of the service, nil if it does not export it. The result is nil
-// if endpoints get no hints.
-func newHints(distribution string, cluster bool, nodes Nodes, own *export.View) *hints {
-	h := &hints{node: distribution == corev1.ServiceTrafficDistributionPreferSameNode, cluster: cluster, all: nodes.Zones}
-	h.zone = len(nodes.Zones) > 0 && (h.node || distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
+// newHints returns the hints that implement a trafficDistribution and, if cluster is set, put the local cluster first, which
+// requires CanPreferCluster and replaces a preference for the zone. The result is nil if endpoints get no hints.
+func newHints(distribution string, cluster bool, nodes Nodes) *hints {
+	h := &hints{node: distribution == corev1.ServiceTrafficDistributionPreferSameNode, cluster: cluster, zones: nodes.Zones}
+	h.zone = !cluster && len(nodes.Zones) > 0 && (h.node || distribution == corev1.ServiceTrafficDistributionPreferSameZone ||
 		distribution == corev1.ServiceTrafficDistributionPreferClose)
-	switch {
-	case !h.node && !h.zone && !h.cluster:
+	if !h.node && !h.zone && !h.cluster {
 		return nil
-	case own == nil || !h.cluster || !h.zone:
-		return h
-	}
-	h.ready = map[served]bool{}
-	for _, slice := range own.Slices {
-		for i := range slice.Endpoints {
-			if endpoint := &slice.Endpoints[i]; export.IsReady(endpoint) {
-				for _, target := range slice.Targets {
-					h.ready[served{ptr.Deref(endpoint.Zone, ""), slice.AddressType, target.Protocol, target.Number}] = true
-				}
-			}
-		}
 	}
 	return h
 }
 
-// of returns the endpoints with their hints. The endpoints are the endpoints of the slice, perhaps with other conditions;
-// own is set for slices of this cluster. The input stays unchanged and the result shares parts with it.
-func (h *hints) of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
-	if h == nil || len(endpoints) == 0 {
+// of returns the endpoints with their hints; own is set for endpoints of the local cluster. The input stays unchanged and the
+// result shares parts with it.
+func (h *hints) of(own bool, endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
+	if h == nil {
 		return endpoints
-	}
-	var bare []string // see without
-	if own {
-		bare = h.without(slice)
 	}
 	endpoints = slices.Clone(endpoints)
 	for i := range endpoints {
-		endpoints[i].Hints = h.make(own, &endpoints[i], bare)
+		endpoints[i].Hints = h.make(own, &endpoints[i])
 	}
 	return endpoints
 }
 
-// without returns the zones in which this cluster has no ready endpoint for some port of the slice. Clients there use
-// endpoints of all its zones.
-func (h *hints) without(slice *export.Slice) []string {
-	if h.ready == nil {
-		return h.all
-	}
-	var zones []string
-	for _, zone := range h.all {
-		if slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
-			return !h.ready[served{zone, slice.AddressType, target.Protocol, target.Number}]
-		}) {
-			zones = append(zones, zone)
-		}
-	}
-	return zones
-}
-
-// make returns the hints of an endpoint. bare is the result of without for its slice.
-func (h *hints) make(own bool, endpoint *discoveryv1.Endpoint, bare []string) *discoveryv1.EndpointHints {
-	var zones []string
-	zone := ptr.Deref(endpoint.Zone, "")
-	switch {
-	case h.cluster && !own:
-	case h.cluster:
-		zones = bare
-		if slices.Contains(h.all, zone) && !slices.Contains(bare, zone) {
-			zones = append(slices.Clone(bare), zone)
-			slices.Sort(zones)
-		}
+func (h *hints) make(own bool, endpoint *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
+	zones := []string{elsewhere}
+	switch zone := ptr.Deref(endpoint.Zone, ""); {
+	case h.cluster && own:
+		zones = h.zones
 	case h.zone && zone != "":
 		zones = []string{zone}
-	}
-	if len(zones) == 0 {
-		zones = []string{elsewhere}
 	}
 	hints := &discoveryv1.EndpointHints{}
 	for _, zone := range zones {

@@ -3,41 +3,28 @@
 package placement
 
 import (
-	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose endpoints are their zones, "-" for none,
-// with "!" before unready ones and the node after "@". "v6 80:" is a slice of IPv6.
-func parse(text string) export.Slice {
-	text, v6 := strings.CutPrefix(text, "v6 ")
-	ports, endpoints, _ := strings.Cut(text, ":")
-	slice := newSlice("web", strings.ReplaceAll(ports, " ", "/TCP ")+"/TCP", "")
-	if v6 {
-		slice.AddressType = discoveryv1.AddressTypeIPv6
-	}
-	for i, field := range strings.Fields(endpoints) {
-		zone, unready := strings.CutPrefix(field, "!")
-		zone, node, _ := strings.Cut(zone, "@")
-		endpoint := discoveryv1.Endpoint{
-			Addresses:  []string{fmt.Sprintf("10.0.0.%d", i+1)},
-			Conditions: export.Conditions(!unready, !unready, false),
-		}
+// parse reads endpoints, which are their zones, "-" for none, with the node after "@", as in "a@node-1 b -".
+func parse(text string) (endpoints []discoveryv1.Endpoint) {
+	for _, field := range strings.Fields(text) {
+		zone, node, _ := strings.Cut(field, "@")
+		var endpoint discoveryv1.Endpoint
 		if zone != "-" {
 			endpoint.Zone = ptr.To(zone)
 		}
 		if node != "" {
 			endpoint.NodeName = ptr.To(node)
 		}
-		slice.Endpoints = append(slice.Endpoints, endpoint)
+		endpoints = append(endpoints, endpoint)
 	}
-	return slice
+	return endpoints
 }
 
 // text is the hints of endpoints, as in "a,b@node-1 *", where * is a hint that no local node follows.
@@ -82,37 +69,26 @@ func TestHints(t *testing.T) {
 		own, other         string
 		wantOwn, wantOther string
 	}{
-		"cluster":              {cluster, "a b", "80: a b - c", "80: a b - c", "a,b a,b a,b a,b", "* * * *"},
-		"cluster, eight zones": {cluster, nineZones[2:], "80: 2", "80: 2", "2,3,4,5,6,7,8,9", "*"},
+		"cluster":              {cluster, "a b", "a b - c", "a b - c", "a,b a,b a,b a,b", "* * * *"},
+		"cluster, eight zones": {cluster, nineZones[2:], "2", "2", "2,3,4,5,6,7,8,9", "*"},
 
-		"zone":           {zone, "a b", "80: a b c -", "80: a b c -", "a b c *", "a b c *"},
-		"node":           {node, "a b", "80: a@m b@n -@n b", "80: a -", "a@m b@n *@n b@*", "a@* *@*"},
-		"node, no zones": {node, "", "80: a@n", "80: a", "*@n", "*@*"},
+		"zone":           {zone, "a b", "a b c -", "a b c -", "a b c *", "a b c *"},
+		"node":           {node, "a b", "a@m b@n -@n b", "a -", "a@m b@n *@n b@*", "a@* *@*"},
+		"node, no zones": {node, "", "a@n", "a", "*@n", "*@*"},
 
-		"both, a zone has none":   {both, "a b c", "80: a b", "80: c", "a,c b,c", "*"},
-		"both, a zone of no node": {both, "a b", "80: a z", "80: z", "a,b b", "*"},
-		// kube-proxy evaluates each port and family separately.
-		"both, a port has none": {both, "a b", "80 81: a | 80: b | v6 80: a b", "80: a", "a,b | b | a b", "*"},
-		"all":                   {all, "a b", "80: a@m b@n", "80: a b", "a@m b@n", "*@* *@*"},
+		"zone and cluster": {both, "a b", "a b z", "a z", "a,b a,b a,b", "* *"},
+		"node and cluster": {all, "a b", "a@m b@n", "a b", "a,b@m a,b@n", "*@* *@*"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, nodes := &export.View{}, Nodes{Zones: strings.Fields(test.zones)}
-			for each := range strings.SplitSeq(test.own, " | ") {
-				own.Slices = append(own.Slices, parse(each))
-			}
-			hints, other := newHints(test.distribution, test.cluster && nodes.CanPreferCluster(), nodes, own), parse(test.other)
-			before := fmt.Sprint(own, other)
-			var got []string
-			for i := range own.Slices {
-				got = append(got, text(hints.of(true, &own.Slices[i], own.Slices[i].Endpoints)))
-			}
-			if strings.Join(got, " | ") != test.wantOwn {
+			nodes := Nodes{Zones: strings.Fields(test.zones)}
+			hints, own := newHints(test.distribution, test.cluster && nodes.CanPreferCluster(), nodes), parse(test.own)
+			if got := text(hints.of(true, own)); got != test.wantOwn {
 				t.Errorf("own: got %s, want %s", got, test.wantOwn)
 			}
-			if got := text(hints.of(false, &other, other.Endpoints)); got != test.wantOther {
+			if got := text(hints.of(false, parse(test.other))); got != test.wantOther {
 				t.Errorf("other: got %s, want %s", got, test.wantOther)
 			}
-			if fmt.Sprint(own, other) != before {
+			if !reflect.DeepEqual(own, parse(test.own)) {
 				t.Error("the input changed")
 			}
 		})

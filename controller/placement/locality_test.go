@@ -27,14 +27,6 @@ func in(zone string) func(*export.View) {
 	}
 }
 
-// alsoIn adds an endpoint in a zone.
-func alsoIn(zone string) func(*export.View) {
-	return func(view *export.View) {
-		view.Slices[0].Endpoints = append(view.Slices[0].Endpoints, newSlice("", "", "10.1.0.2").Endpoints[0])
-		view.Slices[0].Endpoints[1].Zone = &zone
-	}
-}
-
 // TestLocality: preferences of an import of east, and their hints and condition there.
 func TestLocality(t *testing.T) {
 	const labelled, mixed = "a b", "a b ?"
@@ -50,7 +42,6 @@ func TestLocality(t *testing.T) {
 		"the annotation":            {changes{prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
 		"the operator":              {nil, labelled, "cluster", "a,b *", "PreferClose", "True Hinted"},
 		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
-		"both, and each zone has":   {changes{distribution("PreferSameZone"), prefers("cluster"), alsoIn("b")}, labelled, "", "a b *", "PreferSameZone", "True Hinted"},
 		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False UnknownPreference"},
 		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False UnknownPreference"},
 		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True Demoted"},

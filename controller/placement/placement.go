@@ -89,18 +89,15 @@ func (h Here) Of(imported *v1beta1.ServiceImport, contributions []merge.Contribu
 	}
 	p.weights, p.weightsErr = parseWeights(imported.Annotations[export.AnnotationWeights])
 	p.allowed, p.allowedErr = parseAllowed(imported.Annotations)
-	var own *export.View
 	for _, contribution := range contributions {
 		view, cluster := contribution.View, h.Cluster
-		if view.Cluster == h.Cluster.ID {
-			own = view
-		} else {
+		if view.Cluster != h.Cluster.ID {
 			cluster = scope.Cluster{ID: view.Cluster, Properties: h.Properties(view.Cluster)}
 		}
 		p.places[view.Cluster] = p.place(cluster, contribution)
 	}
 	if !p.headless { // kube-proxy does not see slices of headless imports
-		p.hints = newHints(distribution, p.hinted, h.Nodes, own)
+		p.hints = newHints(distribution, p.hinted, h.Nodes)
 	}
 	if p.weights != nil {
 		p.weigh(discoveryv1.AddressTypeIPv4, contributions)
@@ -143,7 +140,7 @@ func (p *placement) Decorate(object *discoveryv1.EndpointSlice, from merge.Contr
 	if text := p.srv(from, slice, demoted); text != "" {
 		object.Annotations[export.AnnotationSRV] = text
 	}
-	object.Endpoints = p.hints.of(from.View.Cluster == p.Cluster.ID, slice, object.Endpoints)
+	object.Endpoints = p.hints.of(from.View.Cluster == p.Cluster.ID, object.Endpoints)
 }
 
 // Hinted implements merge.Placement.

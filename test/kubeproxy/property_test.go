@@ -111,7 +111,7 @@ func checkChoices(t *testing.T, seed uint64) {
 		for port, got := range chosen(t, at, result) {
 			name := fmt.Sprintf("clusterset %d, node %v, preference %+v, zones %v, port %v", seed, at, preference,
 				nodes.Zones, port)
-			checkChoice(t, name, preference, at, slices.Contains(nodes.Zones, zone), contributions[0].Demote,
+			checkChoice(t, name, preference, at, slices.Contains(nodes.Zones, zone),
 				endpointsOf(result, port), got)
 		}
 	}
@@ -156,11 +156,8 @@ func those(all []endpoint, match func(endpoint) bool) []string {
 // preference is the set of endpoints that clients of a service use first.
 type preference struct{ Node, Zone, Cluster bool }
 
-// checkChoice compares a choice with the preference. known: the controller knows the node's zone. drained: the local
-// endpoints are demoted if possible.
-func checkChoice(t *testing.T, name string, preference preference, at node, known, drained bool,
-	all []endpoint, got []string,
-) {
+// checkChoice compares a choice with the preference. known: the controller knows the node's zone.
+func checkChoice(t *testing.T, name string, preference preference, at node, known bool, all []endpoint, got []string) {
 	t.Helper()
 	ready := those(all, func(e endpoint) bool { return e.ready })
 	if len(ready) == 0 {
@@ -174,30 +171,13 @@ func checkChoice(t *testing.T, name string, preference preference, at node, know
 		t.Errorf("%s: got %v of the ready %v", name, got, ready)
 		return
 	}
-	if drained && preference.Zone {
-		return // the zones without endpoints depend on the drain
-	}
 	own := those(all, func(e endpoint) bool { return e.ready && e.own })
 	inZone := those(all, func(e endpoint) bool { return e.ready && e.zone == at.zone && at.zone != "" })
-	ownInZone := those(all, func(e endpoint) bool { return e.ready && e.own && e.zone == at.zone && at.zone != "" })
 	here := those(all, func(e endpoint) bool { return e.ready && e.own && e.node == at.name })
 	want := ready
 	switch {
 	case preference.Node && len(here) > 0:
 		want = here
-	case preference.Cluster && preference.Zone && known && len(ownInZone) > 0:
-		// Other endpoints of the cluster may be hinted for the zone because of another port without endpoints in it.
-		for _, address := range got {
-			if !slices.Contains(own, address) {
-				t.Errorf("%s: %s is of another cluster", name, address)
-			}
-		}
-		for _, address := range ownInZone {
-			if !slices.Contains(got, address) {
-				t.Errorf("%s: %s of the zone is missing in %v", name, address, got)
-			}
-		}
-		return
 	case preference.Cluster && known && len(own) > 0:
 		want = own
 	case preference.Cluster:
