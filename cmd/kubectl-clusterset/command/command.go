@@ -113,8 +113,8 @@ with --contexts east,west.`,
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
 			given := command.Flags().Changed
 			switch {
-			case !slices.Contains([]string{"", "wide", "json", "yaml"}, o.output):
-				return fmt.Errorf("--output %q: use wide, json or yaml", o.output)
+			case !slices.Contains([]string{"", "json", "yaml"}, o.output):
+				return fmt.Errorf("--output %q: use json or yaml", o.output)
 			case given("contexts") && len(o.contexts) == 0, given("context") && o.overrides.CurrentContext == "":
 				return errEmpty
 			case (command.GroupID == diagnose || command.Parent().GroupID == diagnose) && !given("request-timeout"):
@@ -144,7 +144,7 @@ with --contexts east,west.`,
 		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
 	o.shared.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait") // a kubelet and CoreDNS take 3 for a Corefile
 	o.shared.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
-	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
+	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: json or yaml; empty means text")
 	o.shared.StringVar(&o.zone, "zone", diagnosis.DefaultZone, "`zone` of the set")
 	o.shared.StringSliceVar(&o.dns, "dns", nil,
 		"`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a port-forward to CoreDNS")

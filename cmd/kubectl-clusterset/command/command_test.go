@@ -18,7 +18,7 @@ func TestWrongCommandLines(t *testing.T) {
 	server := newAPI(t, nil)
 	lines := map[string]string{
 		"join east": "requires at least 2", "leave": "accepts 1", "explain": "accepts 1", "explain a/b/c --context west": "a/b/c",
-		"status surplus": "accepts 0", "status -o nonsense --context west": "use wide, json or yaml",
+		"status surplus": "accepts 0", "status -o nonsense --context west": "use json or yaml",
 		"stauts":                                               "Did you mean this?",
 		"status --token=x":                                     "",
 		"status --contexts esat":                               "`kubectl config get-contexts`",

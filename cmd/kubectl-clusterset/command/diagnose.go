@@ -172,9 +172,9 @@ func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file
 	statuses := diagnosis.Statuses(ctx, clusters)
 	var status, check bytes.Buffer // writes to buffers never fail
 	_ = diagnosis.Print(&status, "json", "Status", "clusters", statuses)
-	_ = diagnosis.Gather(ctx, clusters, statuses, o.zone).Check().Text(&check, true)
+	_ = diagnosis.Print(&check, "json", "CheckReport", "findings", diagnosis.Gather(ctx, clusters, statuses, o.zone).Check())
 	reports := map[string]string{
-		"version.txt": cmp.Or(o.version, "unknown") + "\n", "status.json": status.String(), "check.txt": check.String(),
+		"version.txt": cmp.Or(o.version, "unknown") + "\n", "status.json": status.String(), "check.json": check.String(),
 	}
 	folder, _, _ := strings.Cut(filepath.Base(file), ".")
 	unread, err := diagnosis.WriteSysdump(ctx, out, folder, clusters, reports)

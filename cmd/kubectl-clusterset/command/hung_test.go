@@ -131,7 +131,7 @@ func TestLongTextsOfControllersAreCut(t *testing.T) {
 	long.Controller, long.Imports[0].Clusters = strings.Repeat("y", 1<<20), []string{strings.Repeat("z", 1<<20)}
 	for line, controller := range map[string]string{
 		"status": newController(t, long),
-		"status -o wide": serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		"check": serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1<<20))
 		}),

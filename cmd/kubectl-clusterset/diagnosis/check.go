@@ -117,18 +117,8 @@ func (f Findings) Count(result string) int {
 	return n
 }
 
-// Text writes the findings as text. Wide output has passed and skipped checks too.
-func (f Findings) Text(out io.Writer, wide bool) error {
-	if wide {
-		var rows [][]any
-		for _, finding := range f {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About, finding.What)})
-		}
-		if err := Table(out, wide, "", "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
-			return err
-		}
-		fmt.Fprintln(out)
-	}
+// Text writes the problems as text.
+func (f Findings) Text(out io.Writer) error {
 	mark := map[string]string{state.Failed: "✗", state.Warning: "!"}
 	for _, finding := range f {
 		if finding.What == "" {
@@ -139,7 +129,7 @@ func (f Findings) Text(out io.Writer, wide bool) error {
 			fmt.Fprintf(out, "   > %s\n", finding.Fix)
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o wide)\n",
+	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o json)\n",
 		f.Count(OK), f.Count(state.Warning), f.Count(state.Failed), f.Count(Skipped))
 	return err
 }

@@ -67,12 +67,12 @@ func (r ConnectivityReport) Count(step state.ProbeStep) (n int) {
 }
 
 // Text writes a table of clusters, and what to do about each path that fails.
-func (r ConnectivityReport) Text(out io.Writer, wide bool) error {
+func (r ConnectivityReport) Text(out io.Writer) error {
 	var rows [][]any
 	for _, p := range r {
 		rows = append(rows, []any{p.From, p.To, p.Step})
 	}
-	if err := Table(out, wide, "", "FROM TO RESULT", rows); err != nil {
+	if err := Table(out, "", "FROM TO RESULT", rows); err != nil {
 		return err
 	}
 	for _, p := range r {

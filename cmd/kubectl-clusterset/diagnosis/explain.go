@@ -130,8 +130,8 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 // expectedText is Expected as text.
 func (a NameAnswer) expectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }
 
-// Text writes the explanation as text. Wide output has all properties, and zones of endpoints.
-func (e *Explanation) Text(out io.Writer, wide bool) error {
+// Text writes the explanation as text.
+func (e *Explanation) Text(out io.Writer) error {
 	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
 	var exports, properties, conditions, endpoints [][]any
 	for _, each := range e.Exports {
@@ -146,7 +146,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	for _, each := range e.Properties {
 		agreed, from := len(each.Dissent) == 0, each.From
 		switch {
-		case agreed && !wide && each.Field != "type" && each.Field != "ports" &&
+		case agreed && each.Field != "type" && each.Field != "ports" &&
 			(each.Field != "exportedAnnotations" || each.Value == ""):
 			continue // only of interest in a conflict
 		case (agreed || each.Field == "ports") && len(e.Exports) > 1:
@@ -159,22 +159,22 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		conditions = append(conditions, []any{name, each.Status, each.Reason, each.Message})
 	}
 	for _, each := range e.Endpoints {
-		endpoints = append(endpoints, []any{
-			each.Address, each.Cluster, each.State, each.Reason, each.Zone,
-		})
+		endpoints = append(endpoints, []any{each.Address, each.Cluster, each.State, each.Reason})
 	}
-	ruled := wide || slices.ContainsFunc(e.Exports, func(each state.Export) bool { return len(each.Rules) > 0 })
+	columns := "CLUSTER SINCE STATE USED DEMOTED OTHER"
+	if slices.ContainsFunc(e.Exports, func(each state.Export) bool { return len(each.Rules) > 0 }) {
+		columns += " RULES"
+	}
 	for _, section := range []struct {
-		wide            bool
 		title, headings string
 		rows            [][]any
 	}{
-		{ruled, "Exports", "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES", exports},
-		{wide, "Properties", "PROPERTY VALUE FROM CONFLICTS", properties},
-		{wide, "Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
-		{wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE", endpoints},
+		{"Exports", columns, exports},
+		{"Properties", "PROPERTY VALUE FROM CONFLICTS", properties},
+		{"Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
+		{"Endpoints", "ADDRESS CLUSTER STATE REASON", endpoints},
 	} {
-		if err := Table(out, section.wide, "\n"+section.title+"\n", section.headings, section.rows); err != nil {
+		if err := Table(out, "\n"+section.title+"\n", section.headings, section.rows); err != nil {
 			return err
 		}
 	}

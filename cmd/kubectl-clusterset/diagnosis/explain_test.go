@@ -75,7 +75,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("got %+v", last)
 	}
 	var text strings.Builder
-	must(t, all[0].Text(&text, false))
+	must(t, all[0].Text(&text))
 	for _, want := range []string{
 		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "RULES", "tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
 		"DNS (queried at " + address + ")\n", "- DNS returns NXDOMAIN for web.shop.svc.clusterset.local A instead of 10.161.0.1.\n",

@@ -27,21 +27,19 @@ func (e Escaped) Write(text []byte) (int, error) {
 // apiVersion is the apiVersion of all JSON and YAML output. Within a version, fields are only added.
 const apiVersion = "cli.clusterset-dns.github.io/v1beta1"
 
-// A Report can be written as text for users, which has more in wide output.
-type Report interface {
-	Text(out io.Writer, wide bool) error
-}
+// A Report can be written as text for users.
+type Report interface{ Text(out io.Writer) error }
 
 // A List is a Report with empty lines between its parts.
 type List[T Report] []T
 
 // Text implements Report.
-func (l List[T]) Text(out io.Writer, wide bool) (err error) {
+func (l List[T]) Text(out io.Writer) (err error) {
 	for i := 0; i < len(l) && err == nil; i++ {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		err = l[i].Text(out, wide)
+		err = l[i].Text(out)
 	}
 	return err
 }
@@ -62,30 +60,25 @@ func Print(out io.Writer, format, kind, field string, report Report) error {
 		}
 		return err
 	}
-	return report.Text(out, format == "wide")
+	return report.Text(out)
 }
 
-// Table writes rows below a title, which ends its own line, and headings. Columns whose heading begins with a plus are for
-// wide output only. An empty cell is a dash. A table without rows is not written.
-func Table(out io.Writer, wide bool, title, headings string, rows [][]any) error {
+// Table writes rows below a title, which ends its own line, and headings. Cells without a heading are left out, and an empty cell
+// is a dash. A table without rows is not written.
+func Table(out io.Writer, title, headings string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	fmt.Fprint(out, title)
 	columns := strings.Fields(headings)
 	table := tabwriter.NewWriter(out, 6, 4, 3, ' ', 0) // as kubectl has them
-	line := func(text func(i int) string) {
-		var cells []string
-		for i := range columns {
-			if wide || columns[i][0] != '+' {
-				cells = append(cells, cmp.Or(strings.ReplaceAll(text(i), "\n", " "), "-"))
-			}
+	fmt.Fprintln(table, strings.Join(columns, "\t"))
+	for _, row := range rows {
+		cells := make([]string, len(columns))
+		for i := range cells {
+			cells[i] = cmp.Or(strings.ReplaceAll(fmt.Sprint(row[i]), "\n", " "), "-")
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
-	}
-	line(func(i int) string { return strings.ReplaceAll(strings.TrimPrefix(columns[i], "+"), "_", " ") })
-	for _, row := range rows {
-		line(func(i int) string { return fmt.Sprint(row[i]) })
 	}
 	return table.Flush()
 }

@@ -45,7 +45,7 @@ func Statuses(ctx context.Context, clusters []*cluster.Cluster) List[Status] {
 }
 
 // Text writes a status as text.
-func (s Status) Text(out io.Writer, wide bool) error {
+func (s Status) Text(out io.Writer) error {
 	if s.Cluster == nil {
 		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unknown)
 		return err
@@ -81,21 +81,18 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		default:
 			ends = age(s.Now, m.Expires)
 		}
-		members = append(members, []any{
-			m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends, m.Credential, m.Server, m.UID,
-		})
+		members = append(members, []any{m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends})
 	}
 	for _, i := range s.Imports {
 		imports = append(imports, []any{
 			i.Namespace + "/" + i.Name, i.Type, strings.Join(i.IPs, ","), strings.Join(i.Clusters, ","),
-			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, strings.Join(i.Ports, ","),
+			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason,
 		})
 	}
-	if err := Table(out, wide, "\n",
-		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +UID", members); err != nil {
+	if err := Table(out, "\n", "MEMBER STATE HEARTBEAT SERVICES READY EXPIRES", members); err != nil {
 		return err
 	}
-	if err := Table(out, wide, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
+	if err := Table(out, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS", imports); err != nil {
 		return err
 	}
 	for i, finding := range s.Findings {
