@@ -28,7 +28,6 @@ import (
 	_ "github.com/coredns/coredns/plugin/metrics"
 	_ "github.com/coredns/coredns/plugin/minimal"
 	_ "github.com/coredns/coredns/plugin/rewrite"
-	_ "github.com/coredns/coredns/plugin/tsig"
 )
 
 // testPlugin is a plugin that adds inChain to the plugin chain of a Corefile.

@@ -47,10 +47,9 @@ type Multicluster struct {
 	startupTimeout time.Duration
 	options        watch.Options
 
-	server    *dnsserver.Config // of the server block; it knows its view only after setup
-	signature int               // octets of the longest signature of a reply (plugin tsig)
-	keys      []string          // of the server block, each prefixed with an address on which the block listens
-	reloads   bool              // other plugins answered when this one was set up
+	server  *dnsserver.Config // of the server block; it knows its view only after setup
+	keys    []string          // of the server block, each prefixed with an address on which the block listens
+	reloads bool              // other plugins answered when this one was set up
 	// previous is the plugin that a reload replaces. It answers until this plugin has answers.
 	previous atomic.Pointer[Multicluster]
 
@@ -172,16 +171,12 @@ func (m *Multicluster) state() *record.State {
 // the reply, without options that no plugin registered, such as cookies and padding.
 const sizeOPT = 11
 
-// sizeSignature is the number of octets of the longest TSIG record of a reply, with hmac-sha512, without the name of
-// the key (RFC 8945, section 4.2). The server does not truncate a signed reply.
-const sizeSignature = 10 + len("hmac-sha512.") + 1 + 16 + 64
-
 // fill sets what limits and orders an answer: the octets available for records, the start in a large set, and the
 // location of the client.
 func (m *Multicluster) fill(c *record.Client, r *request.Request) {
 	ip, _ := netip.ParseAddr(r.IP())
 	ip = ip.Unmap().WithZone("")
-	c.Size, c.Point = r.Size()-m.signature, m.point(ip)
+	c.Size, c.Point = r.Size(), m.point(ip)
 	if r.Req.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}

@@ -44,9 +44,6 @@ func setup(c *caddy.Controller) error {
 	ctx, stop := context.WithCancel(context.Background())
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(m.server.ListenHosts))
-		for key := range m.server.TsigSecret {
-			m.signature = max(m.signature, sizeSignature+len(key)+1)
-		}
 		if err := m.start(ctx, before); err != nil {
 			stop()
 			return plugin.Error(pluginName, err)

@@ -28,7 +28,7 @@ type Question struct {
 
 // Client describes what fits into the client's message and where the client is.
 type Client struct {
-	// Size is the number of octets available for the message, excluding the OPT record and the signature.
+	// Size is the number of octets available for the message, excluding the OPT record.
 	Size int
 	// Point selects the records if not all fit. Clients with many different points get all records equally often.
 	Point uint64
