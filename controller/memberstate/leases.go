@@ -47,10 +47,6 @@ const (
 	leaseTimeout = 5 * time.Second
 )
 
-// errForeignLease is the error for a Lease that another writer created.
-var errForeignLease = errors.New("delete it if nobody needs it: it lacks the label " + export.LabelManagedBy + "=" +
-	export.Manager + ", so another writer made it")
-
 // Recall lists the Leases, so that each member begins in the state that the previous leader recorded, and makes Run write them.
 // It returns the members of the previous leader, without credentials. It retries until the API server answers or the context
 // ends. Call it before there are members.
@@ -150,9 +146,7 @@ func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err
 	case want == nil:
 		want, err = is, t.client.Leases(t.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{})
 	case is == nil:
-		if _, err = t.client.Leases(t.namespace).Create(ctx, want, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
-			err = errForeignLease
-		}
+		_, err = t.client.Leases(t.namespace).Create(ctx, want, metav1.CreateOptions{}) // one that exists is of another writer
 	default:
 		want.Spec.RenewTime = cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime)
 		updated := is.DeepCopy()
