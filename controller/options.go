@@ -52,6 +52,8 @@ type Options struct {
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
 	// member.DefaultNamespace.
 	Namespace string
+	// MemberTokens is a directory with the tokens of members: see member.Config.
+	MemberTokens string
 	// MembersFrom are sources of more members, in the syntax of clusterprofile.New.
 	MembersFrom []string
 	// DeniedNamespaces are path.Match patterns of namespaces that are neither exported nor imported. nil means

@@ -87,7 +87,7 @@ func (c *controller) newReconciler(
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
 	tracker := memberstate.NewTracker(o.Liveness, o.Clock, c.own.ServicesFrom, reporter)
 	members := member.New(member.Config{
-		Cluster: cluster, Sources: c.sources,
+		Cluster: cluster, Tokens: o.MemberTokens, Sources: c.sources,
 		Limits: o.MemberLimits, Memory: maxImportMemory(), Local: c.own, Tracker: tracker, Report: reporter.Report,
 		Clock: o.Clock, Dial: o.Dial, SaveSecret: apply.Credential(c.client),
 	})

@@ -3,6 +3,8 @@
 package member
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -13,13 +15,18 @@ type Life struct {
 	Issued, Expires time.Time
 }
 
-// Life returns the validity period of the credential's token or, without a token, of its client certificate. The signature of a
-// token is not verified.
+// Life returns the validity period of the credential's token or, without a token, of its client certificate. A token file is
+// read at each call. The signature of a token is not verified.
 func (c Credential) Life() Life {
 	if c.Config == nil {
 		return Life{}
 	}
-	if token := c.Config.BearerToken; token != "" {
+	token := c.Config.BearerToken
+	if file := c.Config.BearerTokenFile; file != "" {
+		read, _ := os.ReadFile(file)
+		token = strings.TrimSpace(string(read))
+	}
+	if token != "" {
 		claims, _ := ParseToken(token)
 		return claims.Life
 	}

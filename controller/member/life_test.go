@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -31,6 +33,8 @@ func TestLife(t *testing.T) {
 	ends := jwt(`{"iat":1795176000,"exp":1795262400}`)
 	pem := certificate(t, from, to)
 	both, unknown := Life{from, to}, Life{}
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, []byte(ends+"\n"), 0o600))
 	for name, test := range map[string]struct {
 		config rest.Config
 		want   Life
@@ -38,6 +42,8 @@ func TestLife(t *testing.T) {
 		"a token that ends":       {rest.Config{BearerToken: ends}, both},
 		"a token without an end":  {rest.Config{BearerToken: jwt(`{"iat":1795176000}`)}, Life{Issued: from}},
 		"a token of no such kind": {rest.Config{BearerToken: "secret"}, unknown},
+		"a token file":            {rest.Config{BearerTokenFile: file}, both},
+		"a missing file":          {rest.Config{BearerTokenFile: file + ".none"}, unknown},
 		"a certificate":           {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pem}}, both},
 		"no certificate":          {rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}, unknown},
 		"nothing":                 {rest.Config{}, unknown},

@@ -70,6 +70,9 @@ type Handler interface {
 type Config struct {
 	// Cluster is the id of the local cluster, which no member may have.
 	Cluster string
+	// Tokens is a directory that has the token of a member whose kubeconfig has no credential, in a file with the member's id as
+	// its name. The file is read again every minute. Empty means none.
+	Tokens string
 	// Sources propose more members.
 	Sources []Source
 	// Limits apply to each member.
@@ -192,7 +195,7 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	for _, r := range s.sources {
 		all = append(all, r.known...)
 	}
-	sources, problems := gather(s.config.Cluster, all, before, members)
+	sources, problems := gather(s.config, all, before, members)
 	s.report(problems)
 	s.change(ctx, sources)
 }

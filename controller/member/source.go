@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -117,20 +118,20 @@ func (s *Members) Refused() []Problem {
 // gather returns the sources of all members, by cluster, and the problems of candidates. A credential with invalid content
 // still makes its cluster a member; a credential with an invalid id does not. before are the candidates of the last members and
 // connected the current members, both by cluster.
-func gather(own string, all []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*source, []Problem) {
+func gather(config Config, all []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
 	sortByPrecedence(all, before)
 	for _, candidate := range all {
-		if candidate.Source != "" && candidate.Cluster == own {
+		if candidate.Source != "" && candidate.Cluster == config.Cluster {
 			continue // an inventory lists the local cluster, too
 		}
 		problem := Problem{Candidate: candidate, Refused: true}
-		if problem.Err = admit(own, candidate.Cluster, sources); problem.Err != nil {
+		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
 			problems = append(problems, problem)
 			continue
 		}
-		if sources[candidate.Cluster], problem.Err = parse(candidate, connected[candidate.Cluster]); problem.Err != nil {
+		if sources[candidate.Cluster], problem.Err = parse(config.Tokens, candidate, connected[candidate.Cluster]); problem.Err != nil {
 			problems = append(problems, problem)
 		}
 	}
@@ -139,10 +140,13 @@ func gather(own string, all []*Candidate, before map[string]*Candidate, connecte
 
 // parse returns the source for a candidate, and its first problem. While an annotation is invalid, the member keeps its
 // settings, if it has any, so that a renewed token is used nevertheless.
-func parse(candidate *Candidate, member *Member) (s *source, err error) {
+func parse(tokens string, candidate *Candidate, member *Member) (s *source, err error) {
 	s = &source{candidate: candidate}
 	if err = candidate.Err; err == nil {
 		s.credential, err = ParseKubeconfig(candidate.Kubeconfig)
+	}
+	if config := s.credential.Config; err == nil && tokens != "" && config.BearerToken == "" && len(config.CertData) == 0 {
+		config.BearerTokenFile = filepath.Join(tokens, candidate.Cluster)
 	}
 	s.unread = err != nil
 	var errs [3]error

@@ -57,7 +57,7 @@ func TestGather(t *testing.T) {
 			for _, each := range secrets {
 				all = append(all, ofSecret(each))
 			}
-			sources, problems := gather("east", all, before, nil)
+			sources, problems := gather(Config{Cluster: "east"}, all, before, nil)
 			members := slices.Sorted(maps.Keys(sources))
 			for i, cluster := range members {
 				if sources[cluster].unread {
@@ -90,17 +90,29 @@ func TestSettings(t *testing.T) {
 			CIDRsAnnotation: cidrs, RankAnnotation: rank,
 		}}
 	}
-	confined, err := parse(candidate("10.3.0.0/16", "5"), nil)
+	confined, err := parse("", candidate("10.3.0.0/16", "5"), nil)
 	must(t, err)
 	known := &Member{}
 	known.source.Store(confined)
 	for _, invalid := range []*Candidate{candidate("ten", "5"), candidate("", "5"), candidate("10.4.0.0/16", "V")} {
-		is, err := parse(invalid, known)
+		is, err := parse("", invalid, known)
 		if err == nil || is.unread || !slices.Equal(is.cidrs, confined.cidrs) || is.rank != 5 {
 			t.Errorf("%v: %+v, %v", invalid.Annotations, is, err)
 		}
-		if is, err := parse(invalid, nil); err == nil || !is.unread {
+		if is, err := parse("", invalid, nil); err == nil || !is.unread {
 			t.Errorf("%v of a new member: %+v, %v", invalid.Annotations, is, err)
+		}
+	}
+}
+
+// TestTokenFiles: only a kubeconfig without a credential uses the member's own file.
+func TestTokenFiles(t *testing.T) {
+	for _, test := range []struct{ user, tokens, want string }{
+		{"{}", "/tokens", "/tokens/west"}, {"{}", "", ""}, {aToken, "/tokens", ""},
+	} {
+		is, err := parse(test.tokens, &Candidate{Cluster: "west", Kubeconfig: []byte(kubeconfig(test.user, aServer))}, nil)
+		if must(t, err); is.credential.Config.BearerTokenFile != test.want {
+			t.Errorf("%+v: file %q", test, is.credential.Config.BearerTokenFile)
 		}
 	}
 }

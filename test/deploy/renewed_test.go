@@ -154,10 +154,3 @@ func reading(t *testing.T, cluster *controlplane.Cluster, token string) kubernet
 	must(t, err)
 	return client
 }
-
-// tokenOf requests a token.
-func tokenOf(t *testing.T, cluster *controlplane.Cluster, account string) string {
-	token, err := pki.Token(t.Context(), cluster.Client(), system, account, life)
-	must(t, err)
-	return token
-}

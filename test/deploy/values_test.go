@@ -33,7 +33,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"policies.import=true":                            "policies",
 		"coredns.service.type=ExternalName":               "type",
 		"metrics.serviceMonitor.enabled=true,metrics.service.enabled=false": "service",
-		"networkPolicy.apiServerPorts={https}":                              "apiServerPorts",
+		// The API servers of all kubeadm clusters accept this audience, even the local one.
+		"memberTokens.west=https://kubernetes.default.svc.cluster.local": "west",
+		"networkPolicy.apiServerPorts={https}":                           "apiServerPorts",
 		// The templates refuse these, and name the value to set.
 		"image.registry=a":                          "clusterId is required: set the id of this cluster",
 		"clusterId=east,networkPolicy.enabled=true": "networkPolicy.probesFrom is required",
@@ -80,6 +82,7 @@ func TestWhatValuesDo(t *testing.T) {
 		{"roles.viewer=false", "clusterset-aggregate-to-edit", "clusterset-viewer"},
 		{"roles.aggregate=false", "clusterset-viewer", "clusterset-aggregate"},
 		{"controller.extraArgs={--kubeconfig=a b}", `- "--kubeconfig=a b"`, ""},
+		{"memberTokens.west=https://a", "audience: \"https://a\"\n                  path: west\n", ""},
 		{"controller.prefer=cluster", "- --prefer=cluster\n", ""},
 		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},
 		{"controller.priorityClassName=", "", "priorityClassName"},

@@ -42,11 +42,13 @@ func Add(config *clientcmdapi.Config, name, server string, authority []byte, tok
 // Lifetime is the lifetime of tokens in kubeconfigs: longer than any test.
 const Lifetime = 24 * time.Hour
 
-// Token requests a token for a service account, which must exist.
-func Token(ctx context.Context, client kubernetes.Interface, namespace, account string, lifetime time.Duration) (string, error) {
+// Token requests a token for a service account, which must exist. Without audiences, the token is for the API server.
+func Token(ctx context.Context, client kubernetes.Interface, namespace, account string, lifetime time.Duration,
+	audiences ...string,
+) (string, error) {
 	seconds := int64(lifetime.Seconds())
 	made, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("request a token of service account %s/%s: %w", namespace, account, err)

@@ -65,6 +65,8 @@ API (KEP-1645) says. It reads other clusters, and writes to its own.`,
 	set.StringVar(&f.Namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
+	set.StringVar(&f.MemberTokens, "member-tokens", "",
+		"`directory` with a token for each member whose kubeconfig has no credential, in a file with the member's id as its name")
 	set.StringArrayVar(&f.MembersFrom, "members-from", nil,
 		"a `source` of more members: "+clusterprofile.Form+"; may be repeated. The selector is "+member.ClusterLabel+" by default")
 	set.StringSliceVar(&f.DeniedNamespaces, "denied-namespaces", controller.DefaultDeniedNamespaces,
