@@ -4,10 +4,9 @@
 // from Leases and Events.
 //
 // Each write compares the desired object with the existing one and is made only if they differ. If the existing object
-// was stale, or if the API server's answer affects other objects (an IP, say), the service is reconciled again, once
-// events have shown all writes. Events that only show the controller's own write cause no pass, except for a deletion.
+// was stale, the write fails. If the API server's answer affects other objects (an IP, say), its event causes the next pass.
 // Objects of other owners are neither changed nor deleted. The only decisions made here concern what the API server
-// rejects: the condition Ready=False, and one IP for imports whose schema allows no second one.
+// rejects: the condition Ready=False.
 package apply
 
 import (
@@ -15,12 +14,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -33,31 +33,35 @@ import (
 // would make it flap: the API server frees the IP of a deleted Service only a moment later.
 const FailuresToReport = 6
 
-// An Applier writes to the local cluster. It is safe for concurrent use for different services.
+// An Applier writes to the local cluster. It is safe for concurrent use.
 type Applier struct {
 	// API writes ServiceImports and ServiceExports; Core writes Services and EndpointSlices.
 	API  *local.API
 	Core kubernetes.Interface
 	// Recorder writes Events.
 	Recorder record.EventRecorder
-	// Clock gives the times of condition transitions and of writes.
+	// Clock gives the times of condition transitions.
 	Clock clock.PassiveClock
-
-	// oneIP is set once the API server rejects the second IP of a dual-stack ServiceImport: CRDs of the MCS API before
-	// v0.2.0 allow one. The process restarts when the CRD changes.
-	oneIP atomic.Bool
-	tracker
 }
 
 // Stale reports whether a pass failed because a cached object was stale.
 func Stale(err error) bool { return errors.Is(err, errStale) }
 
-// An Outcome says when a service is to be reconciled again, and whether it is published.
+// A Version is a version of an object, whose resourceVersion is empty once it is deleted.
+type Version struct {
+	UID             types.UID
+	ResourceVersion string
+}
+
+// VersionOf returns the version of an object.
+func VersionOf(object metav1.Object) Version {
+	return Version{object.GetUID(), object.GetResourceVersion()}
+}
+
+// An Outcome says what a pass wrote, and whether the service is published.
 type Outcome struct {
-	// Again is set if other writes need the answer to a write: the UID of a new import, or the IP of a Service.
-	Again bool
-	// Due is set if another writer changed an object of the service while the pass wrote.
-	Due bool
+	// Written has the versions that were stored as desired: the events that show them need no pass.
+	Written sets.Set[Version]
 	// Unpublished is the error that left published slices of the local cluster out of date, nil if they are current.
 	Unpublished error
 }
@@ -74,8 +78,7 @@ type Outcome struct {
 func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, failures int,
 	result merge.Result,
 ) (Outcome, error) {
-	p := &pass{Applier: a, observed: observed, failures: failures, result: result}
-	p.begins(observed.Service)
+	p := &pass{Applier: a, observed: observed, failures: failures, result: result, outcome: Outcome{Written: sets.Set[Version]{}}}
 	var importErr, serviceErr error
 	if result.ServiceImport != nil && !terminating(observed.ServiceImport) {
 		importErr, serviceErr = p.writeImportAndService(ctx)
@@ -87,7 +90,6 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 		_ = p.foreign(observed.ServiceImport)
 	}
 	err = errors.Join(err, p.writeExportStatus(ctx, errors.Join(late[p.observed.Cluster], nodePortsErr)))
-	p.outcome.Due = p.ends(observed.Service)
 	return p.outcome, err
 }
 
@@ -99,7 +101,7 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 		return importErr, nil
 	}
 	serviceErr = p.writeService(ctx, "derived Service", p.observed.DerivedService, p.result.DerivedService)
-	if p.unfinished || p.outcome.Again || serviceErr != nil && p.failures < FailuresToReport {
+	if p.again || serviceErr != nil && p.failures < FailuresToReport {
 		return nil, serviceErr
 	}
 	return p.writeImportStatus(ctx, imported, serviceErr), serviceErr
@@ -111,9 +113,15 @@ type pass struct {
 	observed merge.Observed
 	failures int
 	result   merge.Result
-	// unfinished is set if the status of the import must wait for an event.
-	unfinished bool
-	outcome    Outcome
+	outcome  Outcome
+	// again is set if the event of a write causes the next pass, because other writes need its answer.
+	again bool
+}
+
+// awaits notes that other writes need the answer to a write: the UID of a new import, or the IP of a Service.
+func (p *pass) awaits(written metav1.Object) {
+	p.again = true
+	p.outcome.Written.Delete(VersionOf(written))
 }
 
 func terminating(serviceImport *v1beta1.ServiceImport) bool {
@@ -126,21 +134,14 @@ func (p *pass) namespace() string { return p.observed.Service.Namespace }
 // needs another pass.
 func (p *pass) writeImport(ctx context.Context) (*v1beta1.ServiceImport, error) {
 	client := p.API.ServiceImports(p.namespace())
-	before, desired := p.observed.ServiceImport, p.result.ServiceImport
-	if len(desired.Spec.IPs) > 1 && p.oneIP.Load() {
-		desired.Spec.IPs = desired.Spec.IPs[:1]
-	}
-	written, err := write(ctx, p, client, client.Update, before, desired, equalImport)
-	switch {
-	case len(desired.Spec.IPs) > 1 && isAbout(err, "spec.ips"):
-		klog.FromContext(ctx).Info("The CustomResourceDefinition of ServiceImports allows one IP: dual-stack imports have the first one")
-		p.oneIP.Store(true)
-		p.outcome.Again = true
-		return before, nil
-	case err != nil:
+	before := p.observed.ServiceImport
+	written, err := write(ctx, p, client, client.Update, before, p.result.ServiceImport, equalImport)
+	if err != nil {
 		return nil, fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
 	}
-	p.outcome.Again = p.outcome.Again || written != before && (before == nil || !export.IsManaged(before))
+	if written != before && (before == nil || !export.IsManaged(before)) {
+		p.awaits(written)
+	}
 	return written, nil
 }
 
@@ -167,15 +168,17 @@ func (p *pass) writeService(ctx context.Context, kind string, existing, desired 
 	case desired == nil:
 		return nil
 	case existing != nil && merge.NeedsRecreation(existing, desired):
-		err = remove(ctx, p, client, existing)
-		p.unfinished = err == nil
+		err = remove(ctx, client, existing)
+		p.again = err == nil
 	default:
 		written, err = write(ctx, p, client, client.Update, existing, desired, equalService)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s/%s of %s: %w", kind, p.namespace(), desired.Name, p.observed.Service, err)
 	}
-	p.outcome.Again = p.outcome.Again || written != existing && (existing == nil || export.IsExposed(desired))
+	if written != existing && (existing == nil || export.IsExposed(desired)) {
+		p.awaits(written)
+	}
 	return nil
 }
 

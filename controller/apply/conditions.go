@@ -26,17 +26,6 @@ const (
 // maxMessage bounds the message of a condition that quotes the API server, in bytes.
 const maxMessage = 1024
 
-// isAbout reports whether the API server rejected an object because of a field whose path begins with the given one.
-func isAbout(err error, field string) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return strings.HasPrefix(cause.Field, field)
-	})
-}
-
 // refuse sets Ready=False in the decided conditions of an import if the API server rejected the derived Service
 // permanently: a retry succeeds only after another change.
 func refuse(decided *[]metav1.Condition, serviceErr error) {

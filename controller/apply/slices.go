@@ -122,21 +122,21 @@ func (p *pass) removeRest(ctx context.Context, late lateClusters) error {
 		if _, stays := late[slice.Labels[export.LabelSourceCluster]]; stays {
 			continue
 		}
-		err := remove(ctx, p, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
+		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
 		if errs = append(errs, err); err != nil && slice.Labels[export.LabelSourceCluster] == p.observed.Cluster {
 			p.outcome.Unpublished = err
 		}
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		export.IsManaged(service) && export.MayBeDerivedFor(service, p.observed.Service.Name) {
-		errs = append(errs, remove(ctx, p, p.Core.CoreV1().Services(p.namespace()), service))
+		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && export.IsManaged(service) {
-		errs = append(errs, remove(ctx, p, p.Core.CoreV1().Services(p.namespace()), service))
+		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		export.IsManaged(serviceImport) {
-		errs = append(errs, remove(ctx, p, p.API.ServiceImports(p.namespace()), serviceImport))
+		errs = append(errs, remove(ctx, p.API.ServiceImports(p.namespace()), serviceImport))
 	}
 	return errors.Join(errs...)
 }

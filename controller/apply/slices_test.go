@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
@@ -89,15 +90,14 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 	observed.EndpointSlices = slicesOf(existing)
 	client := &fake.Clientset{}
 	client.AddReactor("*", "endpointslices", server.answer)
-	p := &pass{
+	return &pass{
 		Applier: &Applier{
 			Core: client, Clock: clock.RealClock{}, Recorder: record.NewFakeRecorder(10),
 		},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
+		outcome:  Outcome{Written: sets.Set[Version]{}},
 	}
-	p.begins(observed.Service)
-	return p
 }
 
 // TestSlices: if a slice cannot be written, old slices of its cluster stay, and those of other clusters are deleted. For
@@ -151,31 +151,6 @@ func TestSlices(t *testing.T) {
 				t.Errorf("the local cluster's slices are out of date: %v", got)
 			}
 		})
-	}
-}
-
-// TestAPassWaitsForDeletions: a pass that began before the caches show the deletions of the last pass would use the
-// deleted copies, and write them again.
-func TestAPassWaitsForDeletions(t *testing.T) {
-	for refused, want := range map[string]bool{"": true, "west-1": false} {
-		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()}, "west-1", "")
-		p.observed.EndpointSlices[0].UID = "1"
-		if err := p.removeRest(t.Context(), nil); (err == nil) != want {
-			t.Fatal(err)
-		}
-		web := p.observed.Service
-		p.ends(web)
-		if got := p.Behind(web); got != want {
-			t.Errorf("refused %q: the next pass waits: %t", refused, got)
-		}
-		if due, _ := p.Sees(web, Change{p.observed.EndpointSlices[0], true}); !due || p.Behind(web) {
-			t.Errorf("refused %q: the service is not due for the deletion", refused)
-		}
-		p.observed.EndpointSlices[0].DeletionTimestamp = &metav1.Time{} // it waits for a finalizer, without another event
-		p.begins(web)
-		if err := p.removeRest(t.Context(), nil); err != nil || p.ends(web) || p.Behind(web) {
-			t.Errorf("refused %q: a deletion is waited for again and again: %v", refused, err)
-		}
 	}
 }
 
@@ -266,7 +241,6 @@ func TestDerivedServiceOfAnotherStays(t *testing.T) {
 		}}
 		client := fake.NewClientset(derived)
 		p := &pass{Applier: &Applier{Core: client, Clock: clock.RealClock{}}, observed: merge.Observed{Service: service, DerivedService: derived}}
-		p.begins(service)
 		if err := p.removeRest(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

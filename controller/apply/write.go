@@ -60,21 +60,20 @@ func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], u
 		version = existing.GetResourceVersion()
 		written, err = update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	}
-	changed := err == nil && written.GetResourceVersion() != version
-	if changed {
-		written.SetManagedFields(nil) // no cache holds them
-		p.wrote(p.observed.Service, written.GetUID(), written.GetResourceVersion(), p.Clock.Now())
-	}
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
 		return look(ctx, client, desired.GetName(), existing, err)
 	case err != nil:
 		return existing, err
-	case !changed:
+	case written.GetResourceVersion() == version:
 		return existing, nil // the API server or a webhook reverted the change
 	}
-	// What the API server or a webhook changed may concern the merge.
-	p.outcome.Again = p.outcome.Again || !equal(written, desired)
+	written.SetManagedFields(nil) // no cache holds them
+	if equal(written, desired) {
+		p.outcome.Written.Insert(VersionOf(written))
+	} else {
+		p.again = true // what the API server or a webhook changed may concern the merge
+	}
 	return written, nil
 }
 
@@ -98,18 +97,13 @@ func look[T any, P object[T]](ctx context.Context, client client[P], name string
 // remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
 // wrote. It returns nil if the object is gone or replaced, and errStale if it changed, so that the caller decides
 // again.
-func remove[T any, P object[T]](ctx context.Context, p *pass, client client[P], seen P) error {
+func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
 	if seen.GetDeletionTimestamp() != nil {
 		return nil // it waits for a finalizer
 	}
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
 	err := client.Delete(ctx, seen.GetName(),
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-	_, labelled := any(seen).(*corev1.Service)
-	// If another writer changed the label of a Service, its events are about another service.
-	if err == nil && (!labelled || export.ServiceOf(seen) == p.observed.Service) {
-		p.wrote(p.observed.Service, uid, "", p.Clock.Now())
-	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -63,11 +63,10 @@ func TestStale(t *testing.T) {
 			return true, test.live, test.unread
 		})
 		p, services := &pass{Applier: &Applier{Clock: clock.RealClock{}}}, client.CoreV1().Services("demo")
-		p.begins(p.observed.Service)
 		var live *corev1.Service
 		var err error
 		if test.verb == "delete" {
-			live, err = test.live, remove(t.Context(), p, services, test.seen)
+			live, err = test.live, remove(t.Context(), services, test.seen)
 		} else {
 			desired := version("1", "1")
 			desired.Labels = map[string]string{"a": "b"}

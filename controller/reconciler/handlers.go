@@ -55,32 +55,38 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 	}
 }
 
+// A change is an object that a cache shows or, if gone is set, no longer shows. The object is shared and must not be changed.
+type change struct {
+	metav1.Object
+	gone bool
+}
+
 // enqueueShown enqueues a service because of an object that this controller may have written.
-func (r *Reconciler) enqueueShown(service types.NamespacedName, change apply.Change) {
-	due, waited := r.Applier.Sees(service, change)
-	if due {
-		r.queue.AddLimited(service)
+func (r *Reconciler) enqueueShown(service types.NamespacedName, shown change) {
+	version := apply.VersionOf(shown)
+	if shown.gone {
+		version.ResourceVersion = ""
 	}
-	if waited {
-		r.queue.Add(service)
+	if r.echoes.sees(service, version) {
+		r.queue.AddLimited(service) // so that another writer cannot cause passes without end
 	}
 }
 
 // onExportOrImport enqueues the service of a ServiceExport or ServiceImport.
-func (r *Reconciler) onExportOrImport(object apply.Change) {
+func (r *Reconciler) onExportOrImport(object change) {
 	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
 // onService enqueues the service that exports a Service, the service that it is derived for, and the services for which a
 // derived Service, with or without node ports, needs its name.
-func (r *Reconciler) onService(object apply.Change) {
+func (r *Reconciler) onService(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service := export.ServiceOf(object)
 	if service.Name != "" { // of this controller, unless another writer removed the managed-by label
 		r.enqueueShown(service, object)
 	}
 	own := export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service))
-	if strings.HasPrefix(key.Name, export.DerivedPrefix) && (!own || object.Gone) { // two services may share a derived name
+	if strings.HasPrefix(key.Name, export.DerivedPrefix) && (!own || object.gone) { // two services may share a derived name
 		for _, each := range r.API.Imports.List() {
 			of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
 			if of != service && of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
@@ -100,7 +106,7 @@ func (r *Reconciler) onService(object apply.Change) {
 				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
 		})
 	}
-	if gone, ok := object.Object.(*corev1.Service); ok && object.Gone {
+	if gone, ok := object.Object.(*corev1.Service); ok && object.gone {
 		r.adoptable(gone)
 	}
 }
@@ -121,7 +127,7 @@ const kubernetesSlices = "endpointslice-controller.k8s.io"
 
 // onSlice enqueues the multi-cluster service for which an EndpointSlice was made, or the exported Service to which it
 // belongs.
-func (r *Reconciler) onSlice(object apply.Change) {
+func (r *Reconciler) onSlice(object change) {
 	// Kubernetes copies the labels of the Service with node ports to its slices.
 	if service := export.ServiceOf(object); service.Name != "" && object.GetLabels()[export.LabelSliceManagedBy] != kubernetesSlices {
 		r.enqueueShown(service, object)
@@ -223,13 +229,13 @@ func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 
 // onChange returns a handler that calls changed for every event, and twice if the object was replaced or belongs to
 // another service now.
-func onChange(changed func(apply.Change)) informer.Handler {
+func onChange(changed func(change)) informer.Handler {
 	return func(before, after metav1.Object) {
 		if after != nil {
-			changed(apply.Change{Object: after})
+			changed(change{Object: after})
 		}
 		if after == nil || before != nil && (before.GetUID() != after.GetUID() || relabelled(before, after)) {
-			changed(apply.Change{Object: before, Gone: true})
+			changed(change{Object: before, gone: true})
 		}
 	}
 }

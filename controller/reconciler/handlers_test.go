@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -68,7 +67,7 @@ func TestChanges(t *testing.T) {
 	r.zones = r.Local.Zones()
 	deleted := func(name string, ips ...string) func() {
 		return func() {
-			r.onService(apply.Change{Gone: true, Object: &corev1.Service{
+			r.onService(change{gone: true, Object: &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Spec: corev1.ServiceSpec{ClusterIPs: ips},
 			}})
 		}
@@ -97,13 +96,13 @@ func TestChanges(t *testing.T) {
 		"a namespace changes":           {func() { r.onNamespace(ranked("demo", "1"), ranked("demo", "2")) }, all},
 		"the cluster has a rank":        {func() { r.onNamespace(ranked("clusterset-dns", "1"), ranked("clusterset-dns", "2")) }, "demo/cache"},
 		"a Service with an IP to adopt": {func() {
-			r.onService(apply.Change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
+			r.onService(change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
 		}, ""},
 		"it is deleted": {deleted("some", "192.0.2.1", "2001:db8::1"), "demo/taken"},
 		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},
 		"a derived name that two services have is free": {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/plain"},
 		"a slice of it, whose labels are those of the Service": {func() {
-			r.onSlice(apply.Change{Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
+			r.onSlice(change{Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
 				export.LabelKubernetesService: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),
 				export.LabelExposed:           "web", export.LabelSliceManagedBy: kubernetesSlices,
 			}}}})
@@ -201,102 +200,6 @@ func TestMembersOfAPass(t *testing.T) {
 	if order != "a0b1c1d1e1" {
 		t.Errorf("the members are %s", order)
 	}
-}
-
-// withoutDerived returns a Reconciler whose pass over demo/web has deleted the derived Service, which has a label for a
-// service. The cache still shows the Service.
-func withoutDerived(t *testing.T, label string) (r *Reconciler, web types.NamespacedName, derived *corev1.Service) {
-	t.Helper()
-	web = types.NamespacedName{Namespace: "demo", Name: "web"}
-	derived = &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "demo", Name: export.DerivedServiceName(web), UID: "a", ResourceVersion: "5",
-		Labels: map[string]string{export.LabelService: label, export.LabelManagedBy: export.Manager},
-	}}
-	r, client := withAPI(t), fake.NewClientset(derived)
-	r.Applier.Core = client
-	must(t, r.Local.Services.Indexer().Add(derived), r.Local.Namespaces.Indexer().Add(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}},
-	))
-	if _, err := r.reconcile(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := client.CoreV1().Services("demo").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
-		t.Fatalf("the derived Service is not deleted: %v", err)
-	}
-	return r, web, derived
-}
-
-// TestOthersOvertake: a pass does not wait for an event that never comes, because another writer removed the managed-by
-// label from a derived Service that is being deleted, changed the label for its service, or created another object with its name.
-func TestOthersOvertake(t *testing.T) {
-	for name, test := range map[string]struct {
-		label  string
-		change func(*corev1.Service)
-	}{
-		"it is held without the label": {"web", func(shown *corev1.Service) {
-			delete(shown.Labels, export.LabelManagedBy)
-			shown.DeletionTimestamp = &metav1.Time{}
-		}},
-		"another of its name":     {"web", func(shown *corev1.Service) { shown.UID = "b" }},
-		"it is another service's": {"changed-by-hand", nil},
-	} {
-		r, web, derived := withoutDerived(t, test.label)
-		if r.Applier.Behind(web) != (test.label == "web") {
-			t.Errorf("%s: before the event", name)
-		}
-		if test.change == nil {
-			must(t, r.Local.Services.Indexer().Delete(derived))
-			onChange(r.onService)(derived, nil)
-		} else {
-			shown := derived.DeepCopy()
-			shown.ResourceVersion = "6"
-			test.change(shown)
-			onChange(r.onService)(derived, shown)
-		}
-		if r.Applier.Behind(web) || test.change != nil && queued(r) != "demo/web" {
-			t.Errorf("%s: a pass waits", name)
-		}
-	}
-}
-
-// TestAPassFollowsTheLastEvent: a pass that waits until the caches show what the controller wrote begins then.
-func TestAPassFollowsTheLastEvent(t *testing.T) {
-	name := metav1.ObjectMeta{Namespace: "demo", Name: "web"}
-	exported := &v1beta1.ServiceExport{ObjectMeta: name}
-	exported.CreationTimestamp = metav1.NewTime(exporttest.Day(1))
-	r, web, client := withAPI(t, exported), types.NamespacedName{Namespace: "demo", Name: "web"}, fake.NewClientset()
-	r.Applier.Core = client
-	var published *discoveryv1.EndpointSlice
-	client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		published = action.(clienttesting.CreateAction).GetObject().(*discoveryv1.EndpointSlice).DeepCopy()
-		published.UID, published.ResourceVersion = "a", "5"
-		return true, published, nil
-	})
-	err := errors.Join(r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}),
-		r.Local.Services.Indexer().Add(&corev1.Service{ObjectMeta: name, Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}}}))
-	_, _ = r.reconcile(t.Context(), web) // no API server takes the import
-	if _, behind := r.reconcile(t.Context(), web); err != nil || !errors.Is(behind, errBehind) {
-		t.Fatal("a pass does not wait", err, behind)
-	}
-	if onChange(r.onSlice)(nil, published); queued(r) != "demo/web" {
-		t.Error("a pass waits although the caches show all writes")
-	}
-}
-
-// TestNoEventShowsAWrite: a pass that waits for an event does not look again and again. The service is reconciled after UnseenFor.
-func TestNoEventShowsAWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, web, _ := withoutDerived(t, "web")
-		defer r.ShutDown()
-		r.heartbeat = heartbeat.New(heartbeat.Config{}, nil)
-		r.pass(t.Context(), web)
-		if pass(apply.UnseenFor - 1); !r.Applier.Behind(web) || r.queue.Len() > 0 {
-			t.Error("a pass does not wait")
-		}
-		if pass(2); r.Applier.Behind(web) || queued(r) != "demo/web" {
-			t.Error("a pass waits for ever")
-		}
-	})
 }
 
 // TestALeaderBeginsWithExports: the heartbeat waits for the exports of the cluster.

@@ -95,21 +95,3 @@ func TestWritersFight(t *testing.T) {
 		}
 	})
 }
-
-// TestAnotherDeletesEachCreation: after a creation, another pass is due at once, but not without end.
-func TestAnotherDeletesEachCreation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		web, q := types.NamespacedName{Namespace: "demo", Name: "web"}, newQueue()
-		defer q.ShutDown()
-		passes := 0
-		for begin := time.Now(); time.Since(begin) < time.Hour; passes++ {
-			q.AddLimited(web)
-			q.Get()
-			pass(restAtLeast / 10)
-			q.Rest(web, 0)
-		}
-		if passes > 15_000 {
-			t.Errorf("%d passes in an hour", passes)
-		}
-	})
-}

@@ -6,7 +6,6 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -51,11 +50,10 @@ type Config struct {
 	Properties *local.Properties
 	Members    *member.Members
 	Tracker    *memberstate.Tracker
-	// Applier also tracks the writes that the caches do not show yet.
-	Applier *apply.Applier
-	Clock   clock.WithTicker
-	API     *local.API
-	Gate    *informer.FreshnessGate
+	Applier    *apply.Applier
+	Clock      clock.WithTicker
+	API        *local.API
+	Gate       *informer.FreshnessGate
 	// Observe observes one reconcile.
 	Observe func(took time.Duration, err error)
 }
@@ -64,8 +62,9 @@ type Config struct {
 type Reconciler struct {
 	Config
 	// ips shares cluster IPs among the members, for imports of services that the local cluster does not export itself.
-	ips   *limits.IPs
-	queue *queue
+	ips    *limits.IPs
+	queue  *queue
+	echoes *echoes
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
 	turns      *turns // bound the services that are reconciled at once while writes hang
@@ -90,7 +89,7 @@ type Partial struct {
 // New returns a Reconciler that handles the events of the members, and shares the cluster IPs among them. Call it before
 // members join.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
+	r := &Reconciler{Config: config, queue: newQueue(), echoes: newEchoes(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
 	r.largeTurns, r.turns = make(chan struct{}, 1), newTurns()
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
@@ -245,14 +244,12 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 	default:
 	}
 	limited, cancel := context.WithTimeout(ctx, within)
+	r.echoes.begins(service)
 	outcome, err := r.reconcile(limited, service)
 	cancel()
 	took := time.Since(begin)
-	if errors.Is(err, errBehind) {
-		return 0
-	}
-	if outcome.Due || outcome.Again { // what is written does not wait for what fails
-		r.queue.AddLimited(service) // so that another writer cannot cause passes without end
+	if r.echoes.ends(service, outcome.Written) {
+		r.queue.AddLimited(service)
 	}
 	if ctx.Err() != nil {
 		return 0 // the work ends
@@ -276,15 +273,9 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		r.Observe(took, nil)
 		r.queue.Forget(service)
 		r.failing.Delete(service)
-		if outcome.Again {
-			return 0
-		}
 	}
 	return restAfter(took)
 }
-
-// errBehind is the error of a pass that did nothing, because the caches do not show all writes of the service yet.
-var errBehind = errors.New("the caches are behind")
 
 // askForIP is the delay after which an import without an IP is due again: an IP may be free.
 const askForIP = 5 * time.Minute
@@ -293,9 +284,6 @@ const askForIP = 5 * time.Minute
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName) (apply.Outcome, error) {
 	if r.API.Version() == "" {
 		return apply.Outcome{}, nil // the process restarts once the API is served
-	}
-	if r.Applier.Wait(service) {
-		return apply.Outcome{}, errBehind
 	}
 	in := r.Gather(ctx, service)
 	r.notePartial(service, in.Problems)
@@ -310,13 +298,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		m.CountCopies(service, copies)
 	}
 	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
-	if r.Applier.Behind(service) {
-		time.AfterFunc(apply.UnseenFor, func() {
-			if r.Applier.Expired(service, r.Clock.Now()) {
-				r.queue.Add(service)
-			}
-		})
-	}
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)
 	}

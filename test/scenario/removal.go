@@ -77,7 +77,7 @@ func upgrade(s *Set, west, dual *Cluster) {
 
 	dual.putCRDs("v1alpha1", crds2020)
 	dual.ExpectMetric(1, served, "version", "v1alpha1")
-	dual.PutService("own", "{ipFamilyPolicy: RequireDualStack, ports: [{name: http, port: 80}]}")
+	dual.PutService("own", "{ports: [{name: http, port: 80}]}")
 	dual.SetEndpoints("own", "10.64.0.10")
 	dual.Put("{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: own}}")
 	endpoints := View{"own": "dual/10.64.0.10", "web": "west/10.65.0.10", "db": "west/10.65.0.11"}
