@@ -128,7 +128,7 @@ func (p *pass) removeRest(ctx context.Context, late lateClusters) error {
 		}
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
-		export.IsManaged(service) && export.MayBeDerivedFor(service, p.observed.Service.Name) {
+		export.IsManaged(service) && export.ServiceOf(service) == p.observed.Service {
 		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
 	}
 	if service := p.observed.NodePorts; service != nil && p.result.NodePorts == nil && export.IsManaged(service) {

@@ -234,7 +234,7 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 // exported deletes only its own.
 func TestDerivedServiceOfAnotherStays(t *testing.T) {
 	service := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
-	for label, gone := range map[string]bool{service.Name: true, "s-g9sgelsm7d": false, "names-nobody": true} {
+	for label, gone := range map[string]bool{service.Name: true, "s-g9sgelsm7d": false, "names-nobody": false} {
 		derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 			Namespace: service.Namespace, Name: export.DerivedServiceName(service), UID: "1", ResourceVersion: "1",
 			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: label},

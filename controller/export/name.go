@@ -8,7 +8,6 @@ import (
 	"encoding/base32"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,14 +40,6 @@ func ServiceOf(object metav1.Object) types.NamespacedName {
 
 // IsExposed reports whether a slice or a Service is for clusters of other networks.
 func IsExposed[T metav1.Object](object T) bool { return object.GetLabels()[LabelExposed] != "" }
-
-// MayBeDerivedFor reports whether a Service with a derived name is derived from the service of that name. Its label LabelService
-// decides, unless another writer changed it, so that it names no service with this derived name. The digest in a derived name
-// has 50 bits, so two services of a namespace can be made to share a name; the name alone does not identify the import.
-func MayBeDerivedFor(derived *corev1.Service, service string) bool {
-	name := derived.Labels[LabelService]
-	return name == service || DerivedServiceName(types.NamespacedName{Namespace: derived.Namespace, Name: name}) != derived.Name
-}
 
 // SliceName returns <service>-<cluster>-<digest>, the name of the EndpointSlice that the controller writes for a source
 // slice of that name and address type: the published slice of a slice of the Service, or the copy of a published slice.

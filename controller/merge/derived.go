@@ -79,14 +79,17 @@ func ownService(observed Observed, existing *corev1.Service, name, label string,
 	return service
 }
 
-// foreignService reports whether a Service of another owner, or of another import whose derived Service has the same name,
-// has the name of the derived one and is not adopted with the import.
+// foreignService reports whether a Service of another owner, or with a label of another import, has the name of the derived
+// one and is not adopted with the import.
 func foreignService(observed Observed) bool {
 	derived := observed.DerivedService
-	if derived == nil {
+	switch {
+	case derived == nil:
 		return false
+	case export.IsManaged(derived):
+		return export.ServiceOf(derived) != observed.Service
 	}
-	return !export.MayBeDerivedFor(derived, observed.Service.Name) || !export.IsManaged(derived) && !Adopted(observed.ServiceImport)
+	return !Adopted(observed.ServiceImport)
 }
 
 // knownDistribution returns the value that a derived Service has for the requested one, nil for none: the API server refuses

@@ -154,7 +154,9 @@ func TestIPFamilies(t *testing.T) {
 			}
 			observed := newObserved("cluster-1")
 			observed.IPFamilies, observed.TakenIPs = familiesOf(test.cluster), []string{"192.0.2.1"}
-			managed := metav1.ObjectMeta{Labels: map[string]string{export.LabelManagedBy: export.Manager}}
+			managed := metav1.ObjectMeta{Namespace: observed.Service.Namespace, Labels: map[string]string{
+				export.LabelManagedBy: export.Manager, export.LabelService: observed.Service.Name,
+			}}
 			if derived := strings.Fields(test.derived); len(derived) > 0 {
 				observed.DerivedService = &corev1.Service{
 					ObjectMeta: managed, Spec: corev1.ServiceSpec{ClusterIP: derived[0], ClusterIPs: derived},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -17,7 +16,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -77,7 +75,7 @@ func (r *Reconciler) onExportOrImport(object change) {
 	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
 }
 
-// onService enqueues the service that exports a Service, the service that it is derived for, and the services for which a
+// onService enqueues the service that exports a Service, the service that it is derived for, and the service for which a
 // derived Service, with or without node ports, needs its name.
 func (r *Reconciler) onService(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
@@ -85,41 +83,25 @@ func (r *Reconciler) onService(object change) {
 	if service.Name != "" { // of this controller, unless another writer removed the managed-by label
 		r.enqueueShown(service, object)
 	}
-	own := export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service))
-	if strings.HasPrefix(key.Name, export.DerivedPrefix) && (!own || object.gone) { // two services may share a derived name
-		for _, each := range r.API.Imports.List() {
-			of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-			if of != service && of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
-				r.queue.Add(of)
-			}
-		}
-	}
-	if own {
+	if export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service)) {
 		return
 	}
 	if r.API.Exports.Get(key) != nil {
 		r.queue.Add(key)
 	}
-	if strings.HasPrefix(key.Name, export.DerivedPrefix) {
-		r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
-			return e.Namespace == key.Namespace &&
-				export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
-		})
+	if !strings.HasPrefix(key.Name, export.DerivedPrefix) {
+		return
 	}
-	if gone, ok := object.Object.(*corev1.Service); ok && object.gone {
-		r.adoptable(gone)
-	}
-}
-
-// adoptable retries the services with an adopted import that has an IP of a deleted Service: their derived Services can
-// get it now.
-func (r *Reconciler) adoptable(service *corev1.Service) {
-	for _, serviceImport := range r.API.Imports.List() {
-		if serviceImport.Namespace == service.Namespace && merge.Adopted(serviceImport) && slices.ContainsFunc(
-			serviceImport.Spec.IPs, func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }) {
-			r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+	for _, each := range r.API.Imports.List() {
+		of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
+		if of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
+			r.queue.Add(of)
 		}
 	}
+	r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
+		return e.Namespace == key.Namespace &&
+			export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
+	})
 }
 
 // kubernetesSlices is the managed-by label of the EndpointSlices of Services with a selector.

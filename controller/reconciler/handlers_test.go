@@ -65,11 +65,9 @@ func TestChanges(t *testing.T) {
 	const all = "demo/cache demo/chosen demo/free demo/imported demo/plain demo/queue demo/taken demo/web"
 	r := withServices(t)
 	r.zones = r.Local.Zones()
-	deleted := func(name string, ips ...string) func() {
+	deleted := func(name string) func() {
 		return func() {
-			r.onService(change{gone: true, Object: &corev1.Service{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Spec: corev1.ServiceSpec{ClusterIPs: ips},
-			}})
+			r.onService(change{gone: true, Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}})
 		}
 	}
 	node := func(expose export.Exposure, change func(*local.Node)) func() {
@@ -90,17 +88,13 @@ func TestChanges(t *testing.T) {
 		act  func()
 		want string
 	}{
-		"a member has other properties": {func() { r.MemberChanged("west") }, "demo/chosen demo/imported"},
-		"a namespace comes":             {func() { r.onNamespace(nil, ranked("demo", "x")) }, all},
-		"a namespace goes":              {func() { r.onNamespace(ranked("demo", "x"), nil) }, all},
-		"a namespace changes":           {func() { r.onNamespace(ranked("demo", "1"), ranked("demo", "2")) }, all},
-		"the cluster has a rank":        {func() { r.onNamespace(ranked("clusterset-dns", "1"), ranked("clusterset-dns", "2")) }, "demo/cache"},
-		"a Service with an IP to adopt": {func() {
-			r.onService(change{Object: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1"}}}})
-		}, ""},
-		"it is deleted": {deleted("some", "192.0.2.1", "2001:db8::1"), "demo/taken"},
+		"a member has other properties":                 {func() { r.MemberChanged("west") }, "demo/chosen demo/imported"},
+		"a namespace comes":                             {func() { r.onNamespace(nil, ranked("demo", "x")) }, all},
+		"a namespace goes":                              {func() { r.onNamespace(ranked("demo", "x"), nil) }, all},
+		"a namespace changes":                           {func() { r.onNamespace(ranked("demo", "1"), ranked("demo", "2")) }, all},
+		"the cluster has a rank":                        {func() { r.onNamespace(ranked("clusterset-dns", "1"), ranked("clusterset-dns", "2")) }, "demo/cache"},
 		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},
-		"a derived name that two services have is free": {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/plain"},
+		"a derived name is free":                        {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/plain"},
 		"a slice of it, whose labels are those of the Service": {func() {
 			r.onSlice(change{Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
 				export.LabelKubernetesService: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),
