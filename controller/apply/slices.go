@@ -61,13 +61,9 @@ func (p *pass) writeSlices(ctx context.Context) lateClusters {
 			update = withOthers(before, desired)
 		}
 		written, err := write(ctx, p, client, client.Update, before, update, equalSlice)
-		unseen := before == nil && errors.Is(err, errStale) && written != nil
-		if unseen && export.IsManaged(written) && export.ServiceOf(written) != p.observed.Service {
-			// Another writer changed the label by which the caches find it.
-			written, err = write(ctx, p, client, client.Update, written, withOthers(written, desired), equalSlice)
-		}
 		switch {
-		case errors.Is(err, errStale) && written != nil && !export.IsManaged(written):
+		case errors.Is(err, errStale) && written != nil &&
+			(!export.IsManaged(written) || export.ServiceOf(written) != p.observed.Service):
 			foreign := p.foreign(written)
 			late.add("", foreign) // no event tells when it is gone, and it blocks no deletion
 			if cluster == p.observed.Cluster {

@@ -169,18 +169,15 @@ func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestASliceLosesItsService: the caches do not find a slice that lost the label of its service. The pass labels it again,
-// unless the caches are late. A slice of another owner, also in place of a copy, stays as it is, with an Event and an error, and
-// blocks no deletion.
-func TestASliceLosesItsService(t *testing.T) {
-	for label, want := range map[string]string{
-		"": "create get update", "another": "create get update", "web": "create get", "foreign": "create get",
-		"foreign copy": "create get",
-	} {
-		foreign, live := strings.HasPrefix(label, "foreign"), slicesOf("east-1")[0]
+// TestForeignSlices: a slice of another owner or with the label of another service, also in place of a copy, stays as it is, with
+// an Event and an error, and blocks no deletion. A slice that the caches do not show yet is not foreign.
+func TestForeignSlices(t *testing.T) {
+	for _, label := range []string{"", "another", "web", "foreign", "foreign copy"} {
+		foreign, live := label != "web", slicesOf("east-1")[0]
 		live.Namespace, live.UID, live.Labels[export.LabelService] = "demo", "1", label
-		if foreign {
+		if strings.HasPrefix(label, "foreign") {
 			delete(live.Labels, export.LabelSliceManagedBy)
+			live.Labels[export.LabelService] = "web"
 		}
 		client := fake.NewClientset(live)
 		p := slicePass(nil, merge.Observed{ServiceImport: ownImport()}, "", "east-1+")
@@ -193,10 +190,10 @@ func TestASliceLosesItsService(t *testing.T) {
 		for _, action := range client.Actions() {
 			asked = append(asked, action.GetVerb())
 		}
-		if got := strings.Join(asked, " "); got != want || Stale(late.err()) != (label == "web") {
+		if got := strings.Join(asked, " "); got != "create get" || Stale(late.err()) != (label == "web") {
 			t.Errorf("of service %q: asked %s, %v", label, got, late.err())
 		}
-		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != foreign || len(late) > 0 != (label == "web" || foreign) {
+		if got := len(p.Recorder.(*record.FakeRecorder).Events); (got == 1) != foreign || len(late) == 0 {
 			t.Errorf("of service %q: %d Events, %v", label, got, late)
 		}
 	}
