@@ -82,13 +82,13 @@ func TestProperties(t *testing.T) {
 		region("another cluster in its place", "eu", "[]")
 	}
 
-	l = newLookout(t, map[string]memory{"west": l.leases()["west"].Annotations}, "north", "west")
+	l = newLookout(t, wasLed(l), "north", "west")
 	l.pass(600, "north")
 	region("after a restart while it is silent", "eu", "[west]")
 	if state := l.Verdict("west").State; state != liveness.Stale {
 		t.Errorf("after a restart, west is %v", state)
 	}
-	silent := newLookout(t, map[string]memory{"west": l.leases()["west"].Annotations}, "west")
+	silent := newLookout(t, wasLed(l), "west")
 	if silent.pass(5, "west"); silent.Properties("west") != nil {
 		t.Error("after a restart, the properties are known of a member that says none any more")
 	}
@@ -99,8 +99,8 @@ func TestProperties(t *testing.T) {
 		l.told = nil
 		l.says("west", says)
 		region("it has none any more", "", "[west]")
-		kept, found := l.leases()["west"].Annotations[scope.PropertiesAnnotation]
-		if known := l.Properties("west") != nil; known != (says != "") || kept != says || found != known {
+		kept := l.wanted()["west"].Annotations[scope.PropertiesAnnotation]
+		if known := l.Properties("west") != nil; known != (says != "") || kept != says {
 			t.Errorf("%q: the properties are known: %t, and the Lease has %q", says, known, kept)
 		}
 	}

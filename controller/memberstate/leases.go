@@ -7,7 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	applycoordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -32,7 +33,7 @@ const (
 	// StateAnnotation on such a Lease is the state of the member: fresh, stale or gone.
 	StateAnnotation = "clusterset-dns.github.io/state"
 	// PathAnnotation on such a Lease is the path to the pods of the member: reachable or unreachable. It is
-	// missing while the path is unknown.
+	// empty while the path is unknown.
 	PathAnnotation = "clusterset-dns.github.io/path"
 	// DrainsAnnotation on such a Lease is "true" if the member asks in its heartbeat to be drained.
 	DrainsAnnotation = "clusterset-dns.github.io/drains"
@@ -40,68 +41,72 @@ const (
 	// "-" for Secrets with member.ClusterLabel, and then kind and name.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
 	// leasesEvery is the time between two comparisons of the Leases with the members, and leasesRetry the time after a failure.
-	// After leasesListed, the Leases are listed again anyway. leaseTimeout bounds one request.
-	leasesEvery  = time.Second
-	leasesRetry  = 5 * time.Second
-	leasesListed = time.Minute
-	leaseTimeout = 5 * time.Second
+	// leasesTimeout bounds what is written in between.
+	leasesEvery   = time.Second
+	leasesRetry   = 5 * time.Second
+	leasesTimeout = 10 * time.Second
 )
+
+// remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
+var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, scope.AcceptAnnotation, AnnotationDrain}
+
+// A lease is the Lease of a member as it is applied.
+type lease = applycoordinationv1.LeaseApplyConfiguration
 
 // Recall lists the Leases, so that each member begins in the state that the previous leader recorded, and makes Run write them.
 // It returns the members of the previous leader, without credentials. It retries until the API server answers or the context
 // ends. Call it before there are members.
 func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGetter, namespace string,
 ) (before []*member.Candidate, err error) {
-	t.client, t.namespace = client, namespace
-	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		err := t.list(ctx)
-		if apierrors.IsForbidden(err) {
+	t.leases, t.namespace = client.Leases(namespace), namespace
+	var list *coordinationv1.LeaseList
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (_ bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
+		defer cancel()
+		if list, err = t.leases.List(ctx, metav1.ListOptions{}); apierrors.IsForbidden(err) {
 			return false, fmt.Errorf("leases of the members: %w", err)
 		}
 		return err == nil, nil
 	})
-	t.left = map[string]memory{}
-	for cluster, lease := range t.shown {
-		t.left[cluster] = lease.Annotations
-		before = append(before, candidateOf(cluster, lease.Annotations))
-	}
-	return before, err
-}
-
-// list lists the Leases, without what other writers added.
-func (t *Tracker) list(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
-	list, err := t.client.Leases(t.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.shown, t.listed = map[string]*coordinationv1.Lease{}, t.clock.Now()
 	for i := range list.Items {
-		lease := &list.Items[i]
-		cluster, named := strings.CutPrefix(lease.Name, LeasePrefix)
-		if named && lease.Labels[export.LabelManagedBy] == export.Manager {
-			maps.DeleteFunc(lease.Labels, foreign)
-			maps.DeleteFunc(lease.Annotations, foreign)
-			t.shown[cluster] = lease
+		is := &list.Items[i]
+		cluster, named := strings.CutPrefix(is.Name, LeasePrefix)
+		switch {
+		case !named:
+		case is.Labels[export.LabelManagedBy] != export.Manager:
+			t.foreign[cluster] = true
+			klog.FromContext(ctx).Info("Another writer made the Lease of a member, whose state is not recorded: delete the Lease, and restart",
+				"lease", klog.KObj(is))
+		default:
+			t.left[cluster], t.applied[cluster] = is, nil
+			before = append(before, candidateOf(cluster, is.Annotations))
 		}
 	}
-	return nil
+	return before, nil
 }
 
-// foreign reports whether a label or annotation of a Lease is of another writer.
-func foreign(key, _ string) bool {
-	return !strings.HasPrefix(key, export.Domain+"/") && key != export.LabelManagedBy
+// candidateOf returns the candidate that the previous leader recorded, without its credential. If OriginAnnotation is invalid,
+// it equals none of the current candidates.
+func candidateOf(cluster string, left map[string]string) *member.Candidate {
+	c := &member.Candidate{
+		Cluster: cluster, Annotations: left,
+		Err: errors.New("its credential is not known: --members-from has not named it since the controller started"),
+	}
+	_, _ = fmt.Sscan(left[OriginAnnotation], &c.Source, &c.Kind, &c.Name)
+	c.Source = strings.TrimPrefix(c.Source, "-")
+	return c
 }
 
-// keepLeases keeps the Leases up to date until the context ends. It deletes the Leases of clusters that are no longer members,
-// and corrects changes of other writers within a minute.
+// keepLeases applies the Leases that changed, and deletes those of clusters that are no longer members, until the context ends.
 func (t *Tracker) keepLeases(ctx context.Context) {
-	t.change(func(time.Time) { t.left = nil })
+	t.change(func(time.Time) { clear(t.left) })
 	for failing := false; ; {
 		err, next := t.writeLeases(ctx), leasesEvery
 		if err != nil && !failing && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying", "namespace", t.namespace)
+			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying")
 		}
 		if failing = err != nil; failing {
 			next = leasesRetry
@@ -114,89 +119,64 @@ func (t *Tracker) keepLeases(ctx context.Context) {
 	}
 }
 
-// writeLeases lists the Leases if one may not be as it should, and writes each Lease that is not.
+// writeLeases writes each Lease that is not as last applied, except those that another writer made.
 func (t *Tracker) writeLeases(ctx context.Context) error {
-	want := t.leases()
-	if t.clock.Since(t.listed) < leasesListed && maps.EqualFunc(t.shown, want, shows) {
-		return nil
-	}
-	if err := t.list(ctx); err != nil {
-		return err
-	}
+	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
+	defer cancel()
 	var errs []error
-	for cluster, lease := range want {
-		if is := t.shown[cluster]; is == nil || !shows(is, lease) {
-			errs = append(errs, t.show(ctx, is, lease))
+	want := t.wanted()
+	for cluster := range t.applied {
+		if want[cluster] != nil {
+			continue
 		}
+		if err := t.leases.Delete(ctx, LeasePrefix+cluster, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+			continue
+		}
+		delete(t.applied, cluster)
 	}
-	for cluster, is := range t.shown {
-		if want[cluster] == nil {
-			errs = append(errs, t.show(ctx, is, nil))
+	for cluster, is := range want {
+		if t.foreign[cluster] || reflect.DeepEqual(is, t.applied[cluster]) {
+			continue
 		}
+		if _, err := t.leases.Apply(ctx, is, metav1.ApplyOptions{FieldManager: export.Manager, Force: true}); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		t.applied[cluster] = is
 	}
 	return errors.Join(errs...)
 }
 
-// show creates, updates or deletes a Lease; nil means none. The next writeLeases lists the Leases to see the result.
-func (t *Tracker) show(ctx context.Context, is, want *coordinationv1.Lease) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
-	t.listed = time.Time{}
-	switch {
-	case want == nil:
-		want, err = is, t.client.Leases(t.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{})
-	case is == nil:
-		_, err = t.client.Leases(t.namespace).Create(ctx, want, metav1.CreateOptions{}) // one that exists is of another writer
-	default:
-		want.Spec.RenewTime = cmp.Or(want.Spec.RenewTime, is.Spec.RenewTime)
-		updated := is.DeepCopy()
-		updated.Labels, updated.Annotations, updated.Spec = want.Labels, want.Annotations, want.Spec
-		_, err = t.client.Leases(t.namespace).Update(ctx, updated, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", want.Name, err)
-	}
-	return err
-}
-
-// shows reports whether a Lease is as it should be. Labels and annotations of others stay until the next change.
-func shows(is, want *coordinationv1.Lease) bool {
-	return maps.Equal(is.Labels, want.Labels) && maps.Equal(is.Annotations, want.Annotations) &&
-		(want.Spec.RenewTime == nil || want.Spec.RenewTime.Equal(is.Spec.RenewTime))
-}
-
-// leases returns the Leases of the members as they should be.
-func (t *Tracker) leases() map[string]*coordinationv1.Lease {
+// wanted returns the Leases of the members as they should be.
+func (t *Tracker) wanted() map[string]*lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	leases := map[string]*coordinationv1.Lease{}
+	leases := map[string]*lease{}
 	for cluster, m := range t.members {
-		leases[cluster] = &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:        LeasePrefix + cluster,
-				Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
-				Annotations: m.memory(),
-			},
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.Cluster},
-		}
-		if !m.answered.IsZero() { // in the precision of the API
-			leases[cluster].Spec.RenewTime = ptr.To(metav1.NewMicroTime(m.answered.Truncate(time.Microsecond)))
-		}
+		spec := applycoordinationv1.LeaseSpec().WithHolderIdentity(cluster)
+		spec.RenewTime = m.renewTime
+		leases[cluster] = applycoordinationv1.Lease(LeasePrefix+cluster, t.namespace).WithAnnotations(m.memory()).WithSpec(spec).
+			WithLabels(map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager})
 	}
 	return leases
 }
 
-// A memory is what one leader leaves to the next about a member: the annotations of its Lease.
-type memory map[string]string
-
 // recall returns a member in the state that the previous leader recorded, or a new member. The caller holds the lock.
-func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
+func (t *Tracker) recall(now time.Time, cluster string) *Member {
+	is := t.left[cluster]
+	if is == nil {
+		is = &coordinationv1.Lease{}
+	}
+	delete(t.left, cluster) // a member that leaves and joins again is new
+	left := is.Annotations
 	m := &Member{
 		Verdict: liveness.NoMember(cluster),
 		Heartbeat: member.Heartbeat{
 			Drained: left[DrainsAnnotation] == "true", Properties: left[scope.PropertiesAnnotation],
 		},
 		description: describe(left[scope.PropertiesAnnotation]),
+		renewTime:   is.Spec.RenewTime,
 		Member: liveness.Member{
 			Cluster:  cluster,
 			Arrivals: liveness.Arrivals{Steady: now},
@@ -210,16 +190,22 @@ func (t *Tracker) recall(now time.Time, cluster string, left memory) *Member {
 	return m
 }
 
-// memory returns the facts that the next leader needs. The caller holds the lock.
-func (m *Member) memory() memory {
-	is := memory{
+// memory returns what one leader leaves to the next about a member: its state, its origin, by which the next leader prefers it to
+// another candidate with the same id, and its remembered annotations. The caller holds the lock.
+func (m *Member) memory() map[string]string {
+	candidate := m.source.Candidate()
+	is := map[string]string{
 		StateAnnotation:               m.Verdict.State.String(),
 		member.HeartbeatUIDAnnotation: m.KnownUID,
 		PathAnnotation:                string(m.Path),
 		DrainsAnnotation:              map[bool]string{true: "true"}[m.Heartbeat.Drained],
 		scope.PropertiesAnnotation:    m.accepted,
+		OriginAnnotation:              cmp.Or(candidate.Source, "-") + " " + candidate.String(),
 	}
-	maps.DeleteFunc(is, func(_, value string) bool { return value == "" })
-	noteOrigin(is, m.source.Candidate())
+	for key, value := range candidate.Annotations {
+		if slices.Contains(remembered, key) {
+			is[key] = value
+		}
+	}
 	return is
 }

@@ -3,32 +3,65 @@
 package memberstate
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// TestALabelOfAWebhook: the label that a webhook adds to each Lease causes no writes.
-func TestALabelOfAWebhook(t *testing.T) {
+// TestLeases: the next leader knows the origin of each member, the annotations that stay in force, and the time of the first
+// heartbeat. Nothing is written while nothing changes.
+func TestLeases(t *testing.T) {
 	client := fake.NewClientset()
-	client.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if writes, ok := action.(clienttesting.CreateAction); ok { // updates, too
-			writes.GetObject().(*coordinationv1.Lease).Labels["team"] = "network"
-		}
-		return false, nil, nil
-	})
 	l := newLookout(t, nil, "west")
 	_, err := l.Recall(t.Context(), client.CoordinationV1(), "system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.annotate("west", map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"})
+	l.pass(10, "west")
 	for range 10 {
-		err = errors.Join(err, l.writeLeases(t.Context()))
+		if err := l.writeLeases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		l.now.Step(time.Second)
 	}
-	if count := len(client.Actions()); err != nil || count > 4 { // list, list, create, and list again
-		t.Errorf("%d requests, %v", count, err)
+	if count := len(client.Actions()); count != 2 {
+		t.Errorf("%d requests", count)
+	}
+	next := newLookout(t, nil)
+	before, err := next.Recall(t.Context(), client.CoordinationV1(), "system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := l.of.Get("west").Candidate()
+	if len(before) != 1 || before[0].Cluster != "west" || before[0].Source != "" || before[0].String() != has.String() ||
+		before[0].Annotations[member.RankAnnotation] != "2" || before[0].Annotations[AnnotationDrain] != "true" ||
+		before[0].Annotations[AnnotationConfirm] != "" {
+		t.Errorf("the next leader knows %+v", before)
+	}
+	if is := next.recall(next.now.Now(), "west"); is.renewTime == nil {
+		t.Error("the time of the heartbeat is lost")
+	}
+	written := next.writeLeases(t.Context()) // west is no member of it
+	if list, err := client.CoordinationV1().Leases("system").List(t.Context(), metav1.ListOptions{}); written != nil || err != nil || len(list.Items) > 0 {
+		t.Errorf("Leases %v, %v, %v", list, written, err)
+	}
+}
+
+// TestCandidateOf: the member of a source is known by its Lease, and no candidate is one whose origin is invalid.
+func TestCandidateOf(t *testing.T) {
+	for origin, want := range map[string]member.Candidate{
+		"clusterprofile:x ClusterProfile x/west": {Source: "clusterprofile:x", Kind: "ClusterProfile", Name: "x/west"},
+		"- Secret a/b":                           {Kind: "Secret", Name: "a/b"},
+		"":                                       {},
+	} {
+		got := candidateOf("west", map[string]string{OriginAnnotation: origin})
+		if got.Cluster != "west" || got.Err == nil || got.Source != want.Source || got.Kind != want.Kind || got.Name != want.Name {
+			t.Errorf("%q: %+v", origin, got)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/clock"
@@ -52,8 +53,8 @@ type Tracker struct {
 	changed  func(cluster string) // see Handle
 
 	mu sync.Mutex
-	// left has the records of the previous leader about clusters that have not joined, nil once Run began.
-	left    map[string]memory
+	// left has the Leases of the previous leader for clusters that have not joined, none once Run began.
+	left    map[string]*coordinationv1.Lease
 	members map[string]*Member
 	// ticked is when tick last ran, and isolated whether none of several members was reachable then.
 	ticked   time.Time
@@ -64,10 +65,10 @@ type Tracker struct {
 	set, network string
 
 	// Only Recall, and then keepLeases, use the fields below.
-	client    coordinationclient.LeasesGetter
+	leases    coordinationclient.LeaseInterface
 	namespace string
-	shown     map[string]*coordinationv1.Lease // as last listed, by member
-	listed    time.Time                        // zero if a Lease was written since
+	applied   map[string]*lease // by member, nil for a Lease of the previous leader
+	foreign   map[string]bool   // the members whose Lease another writer made
 }
 
 // A Member has the facts known about one other cluster, and the Verdict on it.
@@ -81,8 +82,10 @@ type Member struct {
 	source *member.Member
 	// lacking is how many known services the last list lacked.
 	lacking int
-	// answered is when the first heartbeat arrived since the credential or the annotations changed; zero if none did.
-	answered time.Time
+	// answered is set once a heartbeat arrived since the credential or the annotations changed, and renewTime is when that first
+	// was so for the last credential with a heartbeat.
+	answered  bool
+	renewTime *metav1.MicroTime
 	// invalid is the last text of probe targets that could not be parsed.
 	invalid string
 	description
@@ -97,7 +100,8 @@ func NewTracker(
 ) *Tracker {
 	return &Tracker{
 		limits: limits, clock: now, exported: exported, reporter: reporter,
-		members: map[string]*Member{}, ticked: now.Now(),
+		members: map[string]*Member{}, ticked: now.Now(), left: map[string]*coordinationv1.Lease{},
+		applied: map[string]*lease{}, foreign: map[string]bool{},
 	}
 }
 
@@ -152,11 +156,10 @@ func (t *Tracker) Track(m *member.Member) {
 	t.change(func(now time.Time) {
 		known := t.members[m.Cluster()]
 		if known == nil {
-			known = t.recall(now, m.Cluster(), t.left[m.Cluster()])
-			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
+			known = t.recall(now, m.Cluster())
 			t.members[m.Cluster()] = known
 		}
-		known.source, known.answered = m, time.Time{}
+		known.source, known.answered = m, false
 		t.put(now, known)
 	})
 }
@@ -172,8 +175,8 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 	t.update(cluster, from, func(now time.Time, m *Member) {
 		if renewed {
 			m.Arrivals = m.Arrivals.Received(now, is.KubeSystemUID, t.limits)
-			if m.answered.IsZero() {
-				m.answered = now
+			if !m.answered {
+				m.answered, m.renewTime = true, new(metav1.NewMicroTime(now))
 			}
 		} else {
 			m.Arrivals = m.Arrivals.Seen(now, is.KubeSystemUID)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +38,17 @@ type lookout struct {
 	targets, exposed string
 }
 
-func newLookout(t testing.TB, left map[string]memory, clusters ...string) *lookout {
+// leaseOf returns a Lease that the previous leader left.
+func leaseOf(annotations map[string]string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+}
+
+// wasLed returns what a leader leaves about west.
+func wasLed(l *lookout) map[string]*coordinationv1.Lease {
+	return map[string]*coordinationv1.Lease{"west": leaseOf(l.wanted()["west"].Annotations)}
+}
+
+func newLookout(t testing.TB, left map[string]*coordinationv1.Lease, clusters ...string) *lookout {
 	t.Helper()
 	l := &lookout{
 		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
@@ -47,7 +58,7 @@ func newLookout(t testing.TB, left map[string]memory, clusters ...string) *looko
 	l.Tracker = NewTracker(liveness.Limits{StaleAfter: 30 * time.Second, GoneAfter: time.Hour}, l.now, l.ServicesFrom,
 		&Reporter{Recorder: &record.FakeRecorder{}})
 	l.Handle(func(cluster string) { l.told = append(l.told, cluster) })
-	l.left = left
+	maps.Copy(l.left, left)
 	for _, cluster := range clusters {
 		// Without a kubeconfig, it is a member that is not read.
 		l.secrets[cluster] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -317,7 +328,8 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 func TestRecalledPath(t *testing.T) {
 	l := newLookout(t, nil)
 	for _, want := range []string{"unknown", "unreachable"} {
-		if is := l.recall(l.now.Now(), "west", memory{PathAnnotation: "unreachable"}); is.Path.String() != want {
+		l.left["west"] = leaseOf(map[string]string{PathAnnotation: "unreachable"})
+		if is := l.recall(l.now.Now(), "west"); is.Path.String() != want {
 			t.Errorf("the path is %s, want %s", is.Path, want)
 		}
 		l.DecodeTargets = probe.Decode

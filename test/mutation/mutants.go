@@ -124,8 +124,6 @@ var judging = []mutant{
 	at("controller/memberstate/tracker.go", "what is judged of a member changes nothing until something else does",
 		`		t.later = append(t.later, func() { t.changed(is.Cluster) })
 `, ``),
-	at("controller/memberstate/leases.go", "a restart believes a member again that was silent before",
-		`maps.Equal(is.Annotations, want.Annotations) &&`, ``),
 	at("controller/liveness/judge.go", "failover takes three times as long as documented",
 		`gapFrom()) >= limits.StaleAfter:`, `gapFrom()) >= 3*limits.StaleAfter:`),
 	at("controller/liveness/judge.go", "traffic stays with a cluster that fell silent",

@@ -73,7 +73,7 @@ var writing = []mutant{
 		result.Foreign`, `	case foreign(observed) && len(contributions) > 0:
 		result.Foreign`),
 	at("controller/memberstate/leases.go", "somebody else's Lease says who a member is",
-		`if named && lease.Labels[export.LabelManagedBy] == export.Manager {`, `if named {`),
+		`case is.Labels[export.LabelManagedBy] != export.Manager:`, `case is == nil:`),
 	at("controller/local/cluster.go", "a name resolves to the IP of a Service of somebody else",
 		`if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {`, `if !ok || !export.IsManaged(service) {`),
 	at("controller/merge/merge.go", "a headless import that answers becomes one that answers nothing",

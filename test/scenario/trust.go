@@ -105,7 +105,7 @@ func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lea
 	})
 }
 
-// leases: the Leases of a member and of the heartbeat are edited and deleted by hand. That has no lasting effect.
+// leases: the Leases of a member and of the heartbeat are edited and deleted by hand. That ends with the next change of the member.
 func leases(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
 	name := memberstate.LeasePrefix + "west"
@@ -114,8 +114,11 @@ func leases(s *Set, east, west, north *Cluster) {
 		lease.Annotations = map[string]string{memberstate.StateAnnotation: "gone"}
 		lease.Labels[member.ClusterLabel], lease.Spec.RenewTime = "north", nil
 	})
+	s.Annotate(p, memberstate.AnnotationDrain, "true")
 	s.LeaseSays(p, "fresh")
 	s.Becomes("label of the Lease", "west", func() (string, error) { return east.Lease(name).Labels[member.ClusterLabel], nil })
+	s.Annotate(p, memberstate.AnnotationDrain, "")
+	s.Expect(healthy)
 
 	// Leases of other writers stay, say nothing about members, and do not prevent the Leases of other members.
 	put := func(name, labels string) {
@@ -137,6 +140,7 @@ func leases(s *Set, east, west, north *Cluster) {
 		}
 		east.DeleteLease(each)
 	}
+	east.Restart()
 	s.LeaseSays(p, "fresh")
 
 	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = new("thief") })

@@ -4,6 +4,8 @@ package apiserver
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,26 +21,42 @@ import (
 )
 
 // patch changes an object with a JSON merge patch (RFC 7386), with a strategic merge patch if the resource is built-in,
-// or with a server-side apply, which is modeled as one of these patches that may create the object.
-func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
-	old, failure := s.existing(t)
-	applied := types.PatchType(t.media) == types.ApplyYAMLPatchType
-	if applied {
-		text, err := yaml.YAMLToJSON(body)
+// or with a server-side apply of one manager, which is modeled as one of these patches that may create the object and, if the
+// resource is built-in, removes what was applied before.
+func (s *Server) patch(t *target, body []byte) (_ runtime.Object, failure *apierrors.StatusError) {
+	old, missing := s.existing(t)
+	plain, typed := format{kind: t.kind}, t.kind.empty()
+	_, custom := typed.(*unstructured.Unstructured)
+	if types.PatchType(t.media) == types.ApplyYAMLPatchType {
+		given, err := yaml.YAMLToJSON(body)
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		if body = text; failure != nil {
+		body = given
+		id := fmt.Sprint(t.Resource, t.Namespace, t.name)
+		defer func() {
+			if failure == nil {
+				s.applied[id] = given
+			}
+		}()
+		if missing != nil {
 			return s.create(t, body)
 		}
+		if !custom {
+			schema, err1 := strategicpatch.NewPatchMetaFromStruct(typed)
+			merged, err2 := strategicpatch.CreateThreeWayMergePatch(s.applied[id], given, plain.encode(plain.present(old)), schema, true)
+			if err := errors.Join(err1, err2); err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			body = merged
+		}
 	}
-	if failure != nil {
-		return nil, failure
+	if missing != nil {
+		return nil, missing
 	}
-	plain, typed := format{kind: t.kind}, t.kind.empty()
 	text := plain.encode(plain.present(old))
 	var err error
-	if _, custom := typed.(*unstructured.Unstructured); custom || types.PatchType(t.media) == types.MergePatchType {
+	if custom || types.PatchType(t.media) == types.MergePatchType {
 		text, err = jsonpatch.MergePatch(text, body)
 	} else {
 		text, err = strategicpatch.StrategicMergePatch(text, body, typed)

@@ -46,6 +46,7 @@ type Server struct {
 	// kinds caches the kinds of custom resources.
 	kinds    map[schema.GroupVersionResource]customKind
 	requests map[Request]int
+	applied  map[string][]byte // what was last applied to an object
 }
 
 // A Request is a client's request without the identity of a single object.
@@ -65,7 +66,7 @@ func New(options Options) *Server {
 	}
 	s := &Server{
 		options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{},
-		requests: map[Request]int{}, faults: map[string]Fault{},
+		requests: map[Request]int{}, faults: map[string]Fault{}, applied: map[string][]byte{},
 		tokens: map[string]time.Time{},
 	}
 	s.begin()

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
 // objects are operations on single objects of built-in resources.
@@ -62,6 +63,21 @@ var objects = []Operation{
 			[]byte(`{"metadata":{"labels":{"color":null,"size":"big"}}}`), metav1.PatchOptions{})
 		return words(result(err), patched.Labels)
 	}, "ok map[size:big]"},
+	{"a server-side apply creates, updates, and removes what it applied before", func(ctx context.Context, c *Client) string {
+		apply := func(labels map[string]string) error {
+			_, err := c.Maps.Apply(ctx, applycorev1.ConfigMap("one", c.Namespace).WithLabels(labels),
+				metav1.ApplyOptions{FieldManager: "test", Force: true})
+			return err
+		}
+		err1 := apply(map[string]string{"color": "red", "shape": "round"})
+		_, err2 := c.Maps.Patch(ctx, "one", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"color":"blue","size":"big"}}}`), metav1.PatchOptions{})
+		err3 := apply(map[string]string{"color": "red"})
+		before := need(c.Maps.Get(ctx, "one", metav1.GetOptions{}))
+		err4 := apply(map[string]string{"color": "red"})
+		after := need(c.Maps.Get(ctx, "one", metav1.GetOptions{}))
+		return words(results(err1, err2, err3, err4), after.Labels, before.ResourceVersion == after.ResourceVersion)
+	}, "ok, ok, ok, ok map[color:red size:big] true"},
 	{"a Service gets its cluster IP and keeps it", func(ctx context.Context, c *Client) string {
 		client := c.CoreV1().Services(c.Namespace)
 		created := need(client.Create(ctx, service("one"), metav1.CreateOptions{}))
