@@ -14,7 +14,7 @@ const (
 	// patience is how long Wait waits after an informer last fell behind, began to catch up or caught up. It is a little more
 	// than the longest backoff.
 	patience = 7 * time.Second
-	// longest is how long Wait waits in all while informers fall behind again and again.
+	// longest bounds Wait while informers fall behind again and again.
 	longest = time.Minute
 	// poll is how often Wait looks.
 	poll = 100 * time.Millisecond
@@ -28,15 +28,14 @@ const (
 type FreshnessGate struct {
 	mu     sync.Mutex
 	behind map[*Informer]time.Time // since when
-	// changed is when an informer last fell behind, began to catch up or caught up. began is when the first of these events
-	// after a pause of patience happened.
-	changed, began time.Time
+	// changed is when an informer last fell behind, began to catch up or caught up.
+	changed time.Time
 }
 
-// Wait returns once no informer is behind, or when the context ends, or 7 s after an informer last fell behind, began to catch
-// up or caught up, but at most a minute after the first such event.
+// Wait returns once no informer is behind, or 7 s after an informer last fell behind, began to catch up or caught up, or after
+// a minute, or when the context ends.
 func (g *FreshnessGate) Wait(ctx context.Context) {
-	_ = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) { return !g.holds(), nil })
+	_ = wait.PollUntilContextTimeout(ctx, poll, longest, true, func(context.Context) (bool, error) { return !g.holds(), nil })
 }
 
 // Current reports whether no informer is behind.
@@ -50,7 +49,7 @@ func (g *FreshnessGate) Current() bool {
 func (g *FreshnessGate) holds() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.behind) > 0 && time.Since(g.changed) < patience && time.Since(g.began) < longest
+	return len(g.behind) > 0 && time.Since(g.changed) < patience
 }
 
 // Late returns the resource of an informer on which exports depend, and which has been behind for at least longer; empty if
@@ -73,7 +72,7 @@ func (g *FreshnessGate) set(i *Informer, behind bool) {
 	if _, known := g.behind[i]; known == behind {
 		return
 	}
-	g.moved()
+	g.changed = time.Now()
 	if !behind {
 		delete(g.behind, i)
 		return
@@ -84,20 +83,9 @@ func (g *FreshnessGate) set(i *Informer, behind bool) {
 	g.behind[i] = g.changed
 }
 
-// catchesUp notes that the cache of an informer that is behind is about to change.
-func (g *FreshnessGate) catchesUp(i *Informer) {
+// moves notes that the cache of an informer, which may be behind, is about to change.
+func (g *FreshnessGate) moves() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, behind := g.behind[i]; behind {
-		g.moved()
-	}
-}
-
-// moved starts the patience of Wait anew. The caller holds the lock.
-func (g *FreshnessGate) moved() {
-	now := time.Now()
-	if now.Sub(g.changed) >= patience {
-		g.began = now
-	}
-	g.changed = now
+	g.changed = time.Now()
 }

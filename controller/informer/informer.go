@@ -9,7 +9,6 @@ package informer
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,9 +68,7 @@ type Informer struct {
 	reflector *cache.Reflector
 	indexer   cache.Indexer
 	synced    atomic.Bool
-
-	handling sync.Mutex // locked while the handler is called
-	handler  Handler
+	handler   atomic.Pointer[Handler]
 
 	// failing is set if the failure was logged. The reflector sends one request at a time.
 	failing bool
@@ -85,8 +82,8 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 	i := &Informer{
 		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, options.Indexers),
-		handler: func(_, _ metav1.Object) {},
 	}
+	i.Handle(func(_, _ metav1.Object) {})
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -119,21 +116,11 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 	return Of[T]{i}
 }
 
-// Handle replaces the handler. Once it returns, the previous handler is not called any more. The new handler is not called for
-// objects that are in the cache already. A handler must not call Handle.
-func (i *Informer) Handle(handler Handler) {
-	i.handling.Lock()
-	defer i.handling.Unlock()
-	i.handler = handler
-}
+// Handle replaces the handler. The new handler is not called for objects that are in the cache already.
+func (i *Informer) Handle(handler Handler) { i.handler.Store(&handler) }
 
 // tell calls the handler.
-func (i *Informer) tell(before, after any) {
-	was, is := handled(before), handled(after)
-	i.handling.Lock()
-	defer i.handling.Unlock()
-	i.handler(was, is)
-}
+func (i *Informer) tell(before, after any) { (*i.handler.Load())(handled(before), handled(after)) }
 
 // handled returns an object as handlers get it.
 func handled(object any) metav1.Object {

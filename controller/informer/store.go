@@ -81,7 +81,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	for _, before := range gone {
 		changes = append(changes, [2]any{before, nil})
 	}
-	s.gate.catchesUp(s.Informer)
+	s.gate.moves()
 	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
