@@ -61,28 +61,36 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 		endpointSlices, copies = copies, nil
 	}
 	r := viewReader{from: from, view: &View{Cluster: from.Cluster, Service: service}}
-	for _, slice := range sorted(endpointSlices) {
-		// A slice that is being deleted is withdrawn, although a finalizer of another owner may keep it for long.
-		if IsManaged(slice) && slice.DeletionTimestamp == nil {
-			r.accept(slice)
-		}
+	r.read(endpointSlices)
+	found, used := r.found, r.copiesOf(copies)
+	r.found, r.from.Keep = problems{}, true // copies were reported when they were published
+	r.read(used)
+	view := r.view
+	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range view.Slices {
+		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
 	}
-	slices.SortFunc(r.accepted, func(a, b acceptedSlice) int { return cmp.Compare(a.decoded.Slice.Name, b.decoded.Slice.Name) })
-	for _, slice := range r.accepted {
-		r.read(slice)
+	switch {
+	case len(view.Slices) > 0:
+	case r.absent != nil:
+		view.Slices = []Slice{*r.absent}
+	case r.otherNetwork != "":
+		found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
+			"annotate the ServiceExport in cluster %s with %s", from.Cluster, AnnotationExpose)
+		fallthrough
+	default:
+		return nil, found.list, used
 	}
-	view, used := r.complete(copies)
-	if from.Keep && view != nil {
+	if from.Keep {
 		used = endpointSlices
 	}
-	return view, r.found.list, used
+	return view, found.list, used
 }
 
 // A viewReader builds the view of one export from its readable slices.
 type viewReader struct {
-	from     Source
-	view     *View
-	accepted []acceptedSlice
+	from Source
+	view *View
 	// refused are the names of the slices that cannot be read.
 	refused []string
 	found   problems
@@ -97,20 +105,33 @@ type acceptedSlice struct {
 	decoded snapshot
 }
 
-// accept decodes the snapshot of a slice. It reports a slice that is refused as a whole.
-func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) {
-	object := objectName(slice)
-	decoded, err := r.check(slice)
-	switch {
-	case err != nil:
-		r.found.add(ReasonBadSnapshot, object, "%v", err)
-		r.refused = append(r.refused, slice.Name)
-	case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // the reader ignores it
-	case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
-		r.otherNetwork = object
-	default:
-		r.accepted = append(r.accepted, acceptedSlice{slice, decoded})
+// read adds slices to the view. It reports those that are refused as a whole.
+func (r *viewReader) read(endpointSlices []*discoveryv1.EndpointSlice) {
+	var accepted []acceptedSlice
+	for _, slice := range sorted(endpointSlices) {
+		// A slice that is being deleted is withdrawn, although a finalizer of another owner may keep it for long.
+		if IsManaged(slice) && slice.DeletionTimestamp == nil {
+			decoded, err := r.check(slice)
+			switch {
+			case err != nil:
+				r.refuse(slice, err)
+			case decoded.Clusters != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader): // the reader ignores it
+			case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
+				r.otherNetwork = objectName(slice)
+			default:
+				accepted = append(accepted, acceptedSlice{slice, decoded})
+			}
+		}
 	}
+	slices.SortFunc(accepted, func(a, b acceptedSlice) int { return cmp.Compare(a.decoded.Slice.Name, b.decoded.Slice.Name) })
+	for _, slice := range accepted {
+		r.add(slice)
+	}
+}
+
+func (r *viewReader) refuse(slice *discoveryv1.EndpointSlice, err error) {
+	r.found.add(ReasonBadSnapshot, objectName(slice), "%v", err)
+	r.refused = append(r.refused, slice.Name)
 }
 
 // check decodes the snapshot of a slice, or returns why the slice is refused.
@@ -149,8 +170,8 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 	return decoded, nil
 }
 
-// read adds an accepted slice to the view. The first slice by name provides the spec of the service.
-func (r *viewReader) read(accepted acceptedSlice) {
+// add adds an accepted slice to the view. The first slice by name provides the spec of the service.
+func (r *viewReader) add(accepted acceptedSlice) {
 	object := objectName(accepted.EndpointSlice)
 	slice := accepted.decoded.Slice.Slice
 	if accepted.decoded.Absent {
@@ -161,8 +182,7 @@ func (r *viewReader) read(accepted acceptedSlice) {
 	if r.view.Spec == nil {
 		spec, err := validSpec(*accepted.decoded.Service, object, &r.found)
 		if err != nil {
-			r.found.add(ReasonBadSnapshot, object, "%v", err)
-			r.refused = append(r.refused, slice.Name)
+			r.refuse(accepted.EndpointSlice, err)
 			return
 		}
 		r.view.Spec = spec
@@ -175,52 +195,19 @@ func (r *viewReader) read(accepted acceptedSlice) {
 	r.view.Slices = append(r.view.Slices, slice)
 }
 
-// complete returns the view with the copies of refused slices added, nil if there is no slice, and these copies.
-func (r *viewReader) complete(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
-	view := r.view
-	known, used := r.known(copies)
-	if known != nil && !known.Absent() {
-		view.Spec = cmp.Or(view.Spec, known.Spec)
-		view.Slices = append(view.Slices, known.Slices...)
-		slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	for i := range view.Slices {
-		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
-	}
-	switch {
-	case len(view.Slices) > 0:
-		return view, used
-	case r.absent != nil:
-		view.Slices = []Slice{*r.absent}
-		return view, used
-	case len(r.accepted) == 0 && r.otherNetwork != "":
-		r.found.add(ReasonNotExposed, r.otherNetwork, "its endpoints are in another network, and the export is not exposed to others: "+
-			"annotate the ServiceExport in cluster %s with %s", r.from.Cluster, AnnotationExpose)
-	}
-	return known, used
-}
-
-// known returns the view of the copies that replace refused slices, nil if there are none, and these copies.
-func (r *viewReader) known(copies []*discoveryv1.EndpointSlice) (_ *View, used []*discoveryv1.EndpointSlice) {
-	names := map[string]bool{}
+// copiesOf returns the copies of refused slices.
+func (r *viewReader) copiesOf(copies []*discoveryv1.EndpointSlice) (of []*discoveryv1.EndpointSlice) {
 	for _, name := range r.refused {
 		// A slice may be refused because of its address type, which its copy was named after.
 		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			names[SliceName(r.from.Cluster, r.view.Service, name, addressType)] = true
+			for _, slice := range copies {
+				if slice.Name == SliceName(r.from.Cluster, r.view.Service, name, addressType) {
+					of = append(of, slice)
+				}
+			}
 		}
 	}
-	for _, slice := range copies {
-		if names[slice.Name] {
-			used = append(used, slice)
-		}
-	}
-	if len(used) == 0 {
-		return nil, nil
-	}
-	from := r.from
-	from.Keep = true
-	view, _, _ := FromSlices(from, r.view.Service, nil, used)
-	return view, used
+	return of
 }
 
 // ofPorts returns the first target of each port that the Service has. Slices of a changing export may disagree for a moment.
