@@ -91,8 +91,8 @@ func TestConflict(t *testing.T) {
 		"traffic distribution":                  {"80/TCP distribution=PreferClose; 80/TCP; 80/TCP distribution=PreferSameNode", `cluster-1 cluster-2 cluster-3; TrafficDistributionConflict "PreferClose" (cluster-2 "") (cluster-3 "PreferSameNode")`},
 		"exported labels":                       {"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", `cluster-1 cluster-2; LabelsConflict "a=b,b=c" (cluster-2 "a=b")`},
 		"exported annotations":                  {"80/TCP; 80/TCP annotations=a=b", `cluster-1 cluster-2; AnnotationsConflict "" (cluster-2 "a=b")`},
-		"port added":                            {"http:80/TCP; http:80/TCP metrics:9090/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP,metrics:9090/TCP" (cluster-2 "http:80/TCP,metrics:9090/TCP")`},
-		"ports without names":                   {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "tcp-443:443/TCP,tcp-80:80/TCP" (cluster-2 "443/TCP")`},
+		"port added":                            {"http:80/TCP; http:80/TCP metrics:9090/TCP", `cluster-1 cluster-2; PortConflict "http:80/TCP" (cluster-2 "http:80/TCP,metrics:9090/TCP")`},
+		"ports without names":                   {"80/TCP; 443/TCP", `cluster-1 cluster-2; PortConflict "80/TCP" (cluster-2 "443/TCP")`},
 		"one number, two names":                 {"http:80/TCP; web:80/TCP; 80/TCP", `cluster-1 cluster-2 cluster-3; PortConflict "http:80/TCP" (cluster-2 "web:80/TCP") (cluster-3 "80/TCP")`},
 		"a family that all have":                {"80/TCP families=46; 80/TCP families=6", "cluster-1 cluster-2"},
 		"no family that all have":               {"80/TCP families=4; 80/TCP families=6; 80/TCP families=64", `cluster-1 cluster-2 cluster-3; IPFamilyConflict "IPv4" (cluster-2 "IPv6")`},
@@ -125,12 +125,13 @@ func TestConflict(t *testing.T) {
 }
 
 func decisionText(decision Decision) string {
-	text := precedenceText(decision)
+	text, used := precedenceText(decision), *decision.spec
+	used.IPFamilies = decision.families
 	for _, property := range decision.Properties {
 		if len(property.Dissent) == 0 {
 			continue
 		}
-		text += fmt.Sprintf("; %s %q", property.Reason, property.Text(decision.Spec()))
+		text += fmt.Sprintf("; %s %q", property.Reason, property.Text(&used))
 		for _, dissent := range property.Dissent {
 			text += fmt.Sprintf(" (%s %q)", dissent.Cluster, property.Text(dissent.Spec))
 		}

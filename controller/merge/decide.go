@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -48,18 +47,6 @@ func resolve(contributions []Contribution) (agreed Decision) {
 	agreed.Properties = compare(views, agreed)
 	agreed.reason, agreed.Conflict = conflicts(views, agreed)
 	return agreed
-}
-
-// Spec returns the spec of the first export with the ports and families of the import. There must be an export.
-func (d Decision) Spec() *export.Spec {
-	spec := *d.spec
-	spec.IPFamilies, spec.Ports = d.families, nil
-	for _, port := range d.ports {
-		spec.Ports = append(spec.Ports, export.Port{
-			Name: port.Name, Protocol: port.Protocol, Number: port.Port, AppProtocol: ptr.Deref(port.AppProtocol, ""),
-		})
-	}
-	return &spec
 }
 
 // older compares exports by age, then by cluster.

@@ -48,8 +48,6 @@ type Cluster struct {
 // A Member is another cluster of the set.
 type Member struct {
 	Cluster string `json:"cluster"`
-	// Network is the network of its pods, empty for the default one and before it is known.
-	Network string `json:"network,omitempty"`
 	// Controller is the version of its controller, empty if unknown.
 	Controller string `json:"controller,omitempty"`
 	// State is fresh, stale or gone, and Reason the reason for it: see liveness.Reason.
@@ -72,7 +70,6 @@ type Member struct {
 	Expires    time.Time `json:"expires,omitzero"`
 	// Server is the address of its API server, without a password.
 	Server string   `json:"server,omitempty"`
-	UID    string   `json:"uid,omitempty"`
 	CIDRs  []string `json:"cidrs,omitempty"`
 }
 
@@ -135,13 +132,10 @@ type Explanation struct {
 	Version string `json:"version"`
 	Service string `json:"service"`
 	Cluster string `json:"cluster"`
-	// Summary is one or two sentences.
-	Summary string `json:"summary"`
 	// Import is nil if the service is not imported.
 	Import *Import `json:"import,omitempty"`
 	// Exports are sorted by their precedence in conflicts.
-	Exports    []Export   `json:"exports"`
-	Properties []Property `json:"properties"`
+	Exports []Export `json:"exports"`
 	// Conditions are the import's conditions that say how its preferences take effect.
 	Conditions []metav1.Condition `json:"conditions"`
 	Endpoints  []Endpoint         `json:"endpoints"`
@@ -154,33 +148,24 @@ type Explanation struct {
 type Export struct {
 	Cluster string    `json:"cluster"`
 	Since   time.Time `json:"since,omitzero"`
-	// State is fresh, stale or gone, perhaps drained, or why the export is not imported.
+	// State is fresh, stale or gone, perhaps drained, or says that the export is not imported.
 	State string `json:"state"`
-	// Used, Demoted and Other count its endpoints by their state in this cluster.
-	Used    int `json:"used"`
-	Demoted int `json:"demoted"`
-	Other   int `json:"other"`
-	// Rules are the rules that decided which of its endpoints are used: tier, allowed clusters, weight and overload.
+	// Endpoints counts its endpoints, and Ready those that receive traffic in this cluster.
+	Endpoints int `json:"endpoints"`
+	Ready     int `json:"ready"`
+	// Rules are the rules that decided which of its endpoints are used: tier, allowed clusters, weight and overload; and the
+	// properties on which it conflicts with the first export.
 	Rules []string `json:"rules,omitempty"`
-}
-
-// A Property is a property of the import, and the cluster whose export sets it.
-type Property struct {
-	Field string `json:"field"`
-	Value string `json:"value"`
-	From  string `json:"from"`
-	// Dissent has the conflicting values, such as "west: Headless".
-	Dissent []string `json:"conflicts,omitempty"`
 }
 
 // States of an endpoint.
 const (
 	Used     = "used"
-	Demoted  = "demoted"
+	Demoted  = "demoted" // ready in its cluster, but others come first by the state of its cluster or by tiers
 	Waiting  = "waiting" // ready, but hints put others first
 	NotReady = "not ready"
-	Unused   = "unused"
-	Outside  = "outside"
+	Unused   = "unused"  // its Service has none of the imported ports
+	Outside  = "outside" // of the allowed clusters
 )
 
 // An Endpoint is one address behind the service.
@@ -188,7 +173,6 @@ type Endpoint struct {
 	Address string `json:"address"`
 	Cluster string `json:"cluster"`
 	State   string `json:"state"`
-	Reason  string `json:"reason"`
 	// Zone is empty if unknown.
 	Zone string `json:"zone,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -27,22 +28,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-const (
-	// maxExamined bounds the number of services with refused parts that one answer examines.
-	maxExamined = 100
-	// maxList bounds the value of an annotation in a command, in bytes, because a text has at most 1 KiB.
-	maxList = 400
-)
-
-// values are placeholders for the values of the annotations of members, in commands.
-var values = map[string]string{
-	member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
-	scope.AcceptAnnotation: "<namespaces and namespace/service, separated by commas>",
-}
+// maxExamined bounds the number of services with refused parts that one answer examines.
+const maxExamined = 100
 
 // findings returns the problems that the controller sees.
 func (l *Leader) findings() state.Findings {
@@ -66,12 +56,12 @@ func (l *Leader) findings() state.Findings {
 	}
 	namespace := l.Local.Namespace(l.Namespace)
 	if _, err := member.ParseRank(ptr.Deref(namespace, corev1.Namespace{}).Annotations); err != nil {
-		found.Fail("ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s=%s' --overwrite", here, l.Namespace,
-			member.RankAnnotation, values[member.RankAnnotation]),
+		found.Fail("ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s=<integer from -1000 to 1000>' --overwrite", here, l.Namespace,
+			member.RankAnnotation),
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
 	if reconciler.Standing(namespace).Demote {
-		drainsItself(&found, l.Cluster)
+		drained(&found, l.Cluster, l.Cluster)
 	}
 	if l.API.Version() != "" {
 		l.ofServices(&found)
@@ -79,10 +69,13 @@ func (l *Leader) findings() state.Findings {
 	return found
 }
 
-// drainsItself adds that the local cluster is drained.
-func drainsItself(found *state.Findings, own string) {
-	found.Warn("drained-itself", "kubectl clusterset undrain "+own+" --contexts "+contextOf(own),
-		"This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
+// drained adds that a cluster is drained, which can be undone in the clusters in.
+func drained(found *state.Findings, cluster string, in ...string) {
+	for i := range in {
+		in[i] = contextOf(in[i])
+	}
+	found.Warn("drained", "kubectl clusterset undrain "+cluster+" --contexts "+strings.Join(in, ","),
+		"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", cluster)
 }
 
 // failing adds the services that cannot be written. The controller may lack a right, which no other check finds.
@@ -100,38 +93,29 @@ func byName(a, b types.NamespacedName) int { return strings.Compare(a.String(), 
 
 // refused adds the problem of a credential.
 func (l *Leader) refused(found *state.Findings, problem member.Problem) {
-	candidate := problem.Candidate
-	remove := l.identify(candidate, "delete", "")
+	candidate, name, add := problem.Candidate, "credential-usable", found.Fail
+	remove := ofSecret(candidate, "cluster id", l.command(candidate, "delete", ""))
 	fix := l.join(candidate, candidate.Cluster, "")
 	var wrong *member.AnnotationError
 	switch m := l.Members.Get(candidate.Cluster); {
 	case candidate.Cluster == l.Cluster:
 		fix = remove
-	case m != nil && m.Candidate().String() != candidate.String():
-		found.Warn("credential-single", remove, "%s is not used: %v.", candidate, problem.Err)
-		return
 	case m == nil:
-		fix = l.identify(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
-			member.ClusterLabel))
+		fix = l.identify(candidate, "<id of the cluster whose API server it names>")
+	case m.Candidate().String() != candidate.String(): // its cluster has another one
+		name, fix, add = "credential-single", remove, found.Warn
 	case errors.As(problem.Err, &wrong):
-		fix = l.annotate(candidate, wrong.Key, values[wrong.Key])
+		fix = l.annotate(candidate, wrong.Key, "<value of "+wrong.Key+">")
 	}
-	found.Fail("credential-usable", fix, "The controller rejects %s: %v.", candidate, problem.Err)
+	add(name, fix, "The controller does not use %s: %v.", candidate, problem.Err)
 }
 
 // ofMember adds the problems of a member.
 func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 	id, known := m.Cluster(), l.Tracker.Of(m.Cluster())
-	both := contextOf(l.Cluster) + "," + contextOf(id)
-	life, now := m.Life(), l.Clock.Now()
-	switch lasts := life.Expires.Sub(now); {
-	case life.Expires.IsZero():
-	case lasts <= 0:
-		found.Fail("credential-lasts", l.join(m.Candidate(), id, ""),
-			"The credential of %s expired %s ago, so its changes are not imported.", id, (-lasts).Round(time.Minute))
-	case life.Ending(now):
-		found.Warn("credential-lasts", l.join(m.Candidate(), id, ""),
-			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
+	if life := m.Life(); life.Ending(l.Clock.Now()) {
+		found.Warn("credential-lasts", l.join(m.Candidate(), id, ""), "The credential of %s was not renewed, and expires at %s.", id,
+			life.Expires.UTC().Format(time.RFC3339))
 	}
 	if problem := m.Problem(); problem != nil {
 		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
@@ -145,7 +129,7 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 		found.Fail("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if len(m.CIDRs()) == 0 {
-		found.Warn("member-confined", l.annotate(m.Candidate(), member.CIDRsAnnotation, values[member.CIDRsAnnotation]),
+		found.Warn("member-confined", l.annotate(m.Candidate(), member.CIDRsAnnotation, "<ranges of its pods>"),
 			"%s has no annotation %s, so the endpoints of %s may be at any address.", m.Candidate(), member.CIDRsAnnotation, id)
 	}
 	if why := m.Exceeded(); why != nil {
@@ -153,29 +137,22 @@ func (l *Leader) ofMember(found *state.Findings, m *member.Member) {
 			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
 	l.judged(found, m, known)
-	if len(known.ProbedTargets) == 1 {
-		found.Warn("pods-reached", "Run two replicas of the controller in "+id+".",
-			"Only one replica of the controller of %s answers probes, and may be a pod that restarts. So failing connections to "+
-				"the pods of %s are noticed after --stale-after, not within 5 s.", id, id)
-	}
 	if len(known.ProbedTargets) > 0 && known.Path == liveness.Unknown && known.Verdict.State == liveness.Fresh {
-		found.Warn("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
-			"No probe target of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
-				"between the controllers.", id, l.Cluster)
+		found.Warn("pods-reached", l.connectivity(id), "No probe target of %s has answered %s yet, so that failing connections to its pods "+
+			"are not noticed. Allow connections between the controllers.", id, l.Cluster)
 	}
 }
 
 // judged adds the reason why a member is not fresh, and whether it is drained.
 func (l *Leader) judged(found *state.Findings, m *member.Member, known memberstate.Member) {
 	id, verdict := m.Cluster(), known.Verdict
-	both := contextOf(l.Cluster) + "," + contextOf(id)
 	reason, message := memberstate.Describe(verdict)
 	message = strings.TrimSuffix(message, ".")
 	switch {
 	case verdict.Reason == liveness.ClusterIDMismatch:
 		is, fix := known.Heartbeat.Cluster, l.join(m.Candidate(), id, " --server "+contextOf(id)+"=<address of the API server>")
 		if is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
-			fix = l.identify(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
+			fix = l.identify(m.Candidate(), is)
 		}
 		found.Fail("member-identity", fix,
 			"%s connects to the cluster %s, not to %s. The previous exports of %[3]s stay.", m.Candidate(), is, id)
@@ -187,34 +164,31 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, known membersta
 		}
 		found.Fail("member-quarantined", fix, "%s.", message)
 	case known.Path == liveness.Unreachable && verdict.Reason != liveness.NoHeartbeat: // else the whole cluster may be down
-		found.Fail("pods-reached", "kubectl clusterset test connectivity --contexts "+both,
-			"Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
+		found.Fail("pods-reached", l.connectivity(id), "Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
 	case reason == "":
-	case verdict.Reason == liveness.Flapping:
-		found.Fail("member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
 	default:
 		ago := "no heartbeat has arrived since the controller started to read it"
 		if heard := known.Arrivals.Last; !heard.IsZero() {
 			ago = "its last heartbeat arrived " + l.Clock.Since(heard).Round(time.Second).String() + " ago"
 		}
 		found.Fail("member-fresh", fmt.Sprintf("Make sure that %s reaches the API server and the controller of %s: "+
-			"`kubectl clusterset check --contexts %s`.", l.Cluster, id, both), "%s; %s.", message, ago)
+			"`kubectl clusterset check --contexts %s,%s`.", l.Cluster, id, contextOf(l.Cluster), contextOf(id)), "%s; %s.", message, ago)
 	}
 	if known.Drained {
 		var in []string
 		if known.Heartbeat.Drained {
-			in = append(in, contextOf(id))
+			in = append(in, id)
 		}
-		annotated := m.Annotations()[memberstate.AnnotationDrain] == "true"
-		if annotated {
-			in = append(in, contextOf(l.Cluster))
+		if m.Annotations()[memberstate.AnnotationDrain] == "true" {
+			in = append(in, l.Cluster)
 		}
-		fix := "kubectl clusterset undrain " + id + " --contexts " + strings.Join(in, ",")
-		if annotated && m.Candidate().Source != "" {
-			fix = l.annotate(m.Candidate(), memberstate.AnnotationDrain, "false")
-		}
-		found.Warn("drained", fix, "%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
+		drained(found, id, in...)
 	}
+}
+
+// connectivity returns the command that tests the connections between the pods of the local cluster and of another one.
+func (l *Leader) connectivity(id string) string {
+	return "kubectl clusterset test connectivity --contexts " + contextOf(l.Cluster) + "," + contextOf(id)
 }
 
 // ofServices adds the problems of exports and imports.
@@ -224,16 +198,8 @@ func (l *Leader) ofServices(found *state.Findings) {
 		return object.GetDeletionTimestamp() != nil || namespace == nil || namespace.DeletionTimestamp != nil
 	}
 	for _, each := range l.API.Exports.List() {
-		name := klog.KObj(each).String()
-		valid := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
-		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
-		switch {
-		case leaving(each):
-		case valid != nil && valid.Status == metav1.ConditionFalse:
-			found.Fail("exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, valid.Message)
-		case conflict != nil && conflict.Status == metav1.ConditionTrue:
-			found.Warn("exports-agree", "Resolve the conflict: `kubectl clusterset explain "+
-				name+" --contexts "+contextOf(l.Cluster)+"` lists the differences.", "%s: %s", name, conflict.Message)
+		if !leaving(each) {
+			l.ofExport(found, each)
 		}
 	}
 	zoneless := l.Local.NodesWithoutZone()
@@ -252,34 +218,66 @@ func (l *Leader) ofServices(found *state.Findings) {
 			*found = append(*found, findingsOf(l.Cluster, each, exported)...)
 		}
 	}
-	lacking, counted := map[string]int{}, map[types.NamespacedName]bool{}
+	lacking := sets.Set[string]{}
 	for _, m := range l.Members.List() {
 		if l.Tracker.Of(m.Cluster()).Verdict.State != liveness.Fresh {
 			continue // its exports may have been withdrawn
 		}
 		for _, service := range m.Services() {
-			if !counted[service] && len(validation.IsDNS1123Label(service.Namespace)) == 0 { // administrators copy a command with it
-				lacking[service.Namespace]++
+			if len(validation.IsDNS1123Label(service.Namespace)) == 0 && !l.Denies(service.Namespace) { // administrators copy a command with it
+				lacking.Insert(service.Namespace)
 			}
-			counted[service] = true
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(lacking)) {
-		if why, fix := l.elsewhere(name); why != "" && !l.Denies(name) {
-			found.Warn("namespaces", fix, "%s, so exports into it are not imported (services: %d).", sentence(why),
-				lacking[name])
-		}
+	for _, name := range sets.List(lacking) {
+		l.ofNamespace(found, name)
 	}
 	partial := slices.SortedFunc(maps.Keys(l.Partial()), byName)
 	for _, service := range partial[:min(len(partial), maxExamined)] {
-		problems := l.Look(service).Problems
-		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
-			for _, problem := range problems[cluster] {
-				if m := l.Members.Get(cluster); m != nil { // the condition Valid reports problems of the local cluster
-					found.Fail("endpoints-refused", correct(cluster, l.confine(m), problem),
-						"Part of %s from %s is not imported: %s.", service, cluster, problem)
-				}
-			}
+		l.ofParts(found, l.Look(service))
+	}
+}
+
+// ofExport adds the problem of an export of the local cluster.
+func (l *Leader) ofExport(found *state.Findings, of *v1beta1.ServiceExport) {
+	name := klog.KObj(of).String()
+	for _, kind := range []string{string(v1beta1.ServiceExportConditionValid), reconciler.ConditionReach} {
+		if told := meta.FindStatusCondition(of.Status.Conditions, kind); told != nil && told.Status == metav1.ConditionFalse {
+			found.Fail("exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, told.Message)
+		}
+	}
+	told := meta.FindStatusCondition(of.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
+	if told != nil && told.Status == metav1.ConditionTrue {
+		conflict(found, name, told.Message)
+	}
+}
+
+// conflict adds that exports of a service differ.
+func conflict(found *state.Findings, service, message string) {
+	found.Warn("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a new Service), "+
+		"or withdraw the exports that differ.", "%s: %s", service, message)
+}
+
+// ofNamespace adds why a namespace takes no part in the cluster set.
+func (l *Leader) ofNamespace(found *state.Findings, name string) {
+	if l.Denies(name) {
+		found.Warn("namespaces", "Use another namespace, or change --denied-namespaces of the controller.",
+			"Namespace %s is on the controller's list of denied namespaces, so nothing is imported into it.", name)
+	} else if l.Local.Namespace(name) == nil {
+		found.Warn("namespaces", fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name),
+			"Namespace %s does not exist, so nothing is imported into it.", name)
+	}
+}
+
+// ofParts adds the parts of exports that are not imported.
+func (l *Leader) ofParts(found *state.Findings, in reconciler.Input) {
+	for _, cluster := range slices.Sorted(maps.Keys(in.Problems)) {
+		fix := "Correct the object in " + cluster + "."
+		if m := l.Members.Get(cluster); m != nil {
+			fix += " If its address is correct: " + extend(m, member.CIDRsAnnotation, "its range")
+		}
+		for _, problem := range in.Problems[cluster] {
+			found.Fail("endpoints-refused", fix, "Part of %s from %s is not imported: %s.", in.Observed.Service, cluster, problem)
 		}
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,9 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -82,8 +79,10 @@ func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
 	if err != nil || namespace == "" || name == "" {
 		return nil, errors.New("the query parameter service must be namespace/name")
 	}
-	out, err := leader.explain(types.NamespacedName{Namespace: namespace, Name: name})
-	return &out, err
+	if missing := leader.API.Missing(); missing != "" {
+		return nil, fmt.Errorf("the MCS API is not served: %s", missing)
+	}
+	return leader.explain(types.NamespacedName{Namespace: namespace, Name: name}), nil
 }
 
 // write writes the document that a pointer points to. Its texts may come from members.
@@ -93,65 +92,6 @@ func write(w http.ResponseWriter, document any) {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(document) // fails only if the client has disconnected
-}
-
-// explain explains a service.
-func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error) {
-	if missing := l.API.Missing(); missing != "" {
-		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", missing)
-	}
-	subject := Subject{Input: l.Look(service)}
-	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
-	reader := l.Source().Reader
-	for _, m := range l.Members.List() {
-		packed, _ := m.Read(service)
-		published := slices.DeleteFunc(export.OpenAll(packed), func(each *discoveryv1.EndpointSlice) bool {
-			return !export.IsManaged(each)
-		})
-		why := cmp.Or(m.Problem(), m.Exceeded())
-		if why == nil && !m.Synced() {
-			why = errors.New("it was not read yet")
-		}
-		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })
-		if len(published) == 0 && !known {
-			if why != nil {
-				subject.Unread = append(subject.Unread, fmt.Sprintf("%s (%v)", m.Cluster(), why))
-			}
-			continue
-		}
-		of := l.Tracker.Of(m.Cluster())
-		publisher := Publisher{
-			Cluster: m.Cluster(), Verdict: of.Verdict, Unread: why,
-			For: chosen(published, reader), Accept: l.accept(m, service), Confine: l.confine(m),
-		}
-		l.judged(&publisher.Findings, m, of)
-		subject.Members = append(subject.Members, publisher)
-	}
-	return Explain(subject), nil
-}
-
-// chosen returns the selector of the clusters that an export is for, empty if it selects the reader.
-func chosen(published []*discoveryv1.EndpointSlice, reader scope.Cluster) string {
-	for _, slice := range published {
-		text := export.ClustersOf(slice)
-		if clusters, _ := scope.ParseSelector(text); text != "" && !clusters.Selects(reader, reader) { // it is valid
-			return text
-		}
-	}
-	return ""
-}
-
-// elsewhere returns why a namespace takes no part in the cluster set, and the fix. Both are empty if it does.
-func (l *Leader) elsewhere(name string) (why, fix string) {
-	switch {
-	case l.Denies(name):
-		return fmt.Sprintf("namespace %q is on the controller's list of denied namespaces", name),
-			"Use another namespace, or change --denied-namespaces of the controller."
-	case l.Local.Namespace(name) == nil:
-		return fmt.Sprintf("namespace %q does not exist", name),
-			fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name)
-	}
-	return "", ""
 }
 
 // status returns the state of the cluster. version is the version of the controller.
@@ -176,24 +116,26 @@ func (l *Leader) status(version string) *state.Cluster {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range out.Imports {
-		each := &out.Imports[i]
-		found := slices.DeleteFunc(l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}), export.IsExposed)
-		counted := map[string]bool{}
-		for _, slice := range found {
-			endpoints, ready, source := len(slice.Endpoints), 0, slice.Labels[export.LabelSourceCluster]
-			for j := range slice.Endpoints {
-				if export.IsReady(&slice.Endpoints[j]) {
-					ready++
-				}
-			}
-			each.Endpoints, each.Ready = each.Endpoints+endpoints, each.Ready+ready
+		each, counted := &out.Imports[i], map[string]bool{}
+		for _, slice := range l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}) {
+			m, source := &state.Member{}, slice.Labels[export.LabelSourceCluster]
 			if place, isMember := places[source]; isMember {
-				m := &out.Members[place]
-				m.Endpoints, m.Ready = m.Endpoints+endpoints, m.Ready+ready
-				if !counted[source] {
-					m.Services++
+				m = &out.Members[place]
+			}
+			if export.IsExposed(slice) {
+				continue
+			}
+			if !counted[source] {
+				m.Services++
+			}
+			counted[source] = true
+			for j := range slice.Endpoints {
+				each.Endpoints++
+				m.Endpoints++
+				if export.IsReady(&slice.Endpoints[j]) {
+					each.Ready++
+					m.Ready++
 				}
-				counted[source] = true
 			}
 		}
 	}
@@ -208,8 +150,7 @@ func (l *Leader) member(m *member.Member) state.Member {
 		Cluster: m.Cluster(), Controller: known.Heartbeat.Version, State: known.Verdict.State.String(),
 		Reason: string(known.Verdict.Reason), Path: known.Path.String(), Drained: known.Drained, Rank: m.Rank(),
 		LastHeartbeat: known.Arrivals.Last.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
-		Expires: m.Life().Expires.UTC(), UID: known.Heartbeat.KubeSystemUID,
-		Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
+		Expires: m.Life().Expires.UTC(),
 	}
 	if config := m.Config(); config != nil {
 		out.Server = state.WithoutLogin(config.Host)

@@ -70,12 +70,11 @@ func TestTextsOfMembersAreShortAndEscaped(t *testing.T) {
 	for _, document := range []any{
 		&state.Cluster{
 			HeartbeatStopped: evil, Findings: []state.Finding{{What: evil, Fix: evil}}, Imports: []state.Import{{Message: evil}},
-			Members: []state.Member{{Controller: evil, UID: evil, CIDRs: []string{evil}}},
+			Members: []state.Member{{Controller: evil, CIDRs: []string{evil}}},
 		},
 		&state.Explanation{
-			Summary: evil, Import: &state.Import{Message: evil}, Conditions: []metav1.Condition{{Message: evil}},
-			Exports:    []state.Export{{State: "not chosen: it is for " + evil, Rules: []string{evil}}},
-			Properties: []state.Property{{Value: evil, Dissent: []string{evil}}}, Endpoints: []state.Endpoint{{Reason: evil}},
+			Import: &state.Import{Message: evil}, Conditions: []metav1.Condition{{Message: evil}},
+			Exports: []state.Export{{State: evil, Rules: []string{evil}}}, Endpoints: []state.Endpoint{{Zone: evil}},
 		},
 	} {
 		response := httptest.NewRecorder()
@@ -126,7 +125,7 @@ type noHandler struct{}
 func (noHandler) ServiceChanged(types.NamespacedName) {}
 func (noHandler) MemberChanged(string)                {}
 
-// leaderOf is the leader of east with a member by a Secret that is not read: west. Without annotations, it has none.
+// leaderOf is the leader of east with a member that is not read: west. Without annotations, it has none.
 func leaderOf(t *testing.T, annotations map[string]string) *Leader {
 	clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, false) // no watch of a fake client begins with a list
 	gate, now := &informer.FreshnessGate{}, clock.RealClock{}
@@ -151,23 +150,20 @@ func leaderOf(t *testing.T, annotations map[string]string) *Leader {
 	})}
 }
 
-// TestFixesOfMembersThatAreNoSecrets: a fix deletes and relabels no object of another system. It is no command if it would be cut.
+// TestFixesOfMembersThatAreNoSecrets: a fix changes no object of another system.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
 	for want, candidate := range map[string]*member.Candidate{
-		"kubectl --context <context of east> -n mcs delete secret member-west | `kubectl clusterset join <context of east> <context of west> --server a`. | kubectl --context <context of east> -n mcs annotate secret member-west 'key=a,b' --overwrite": {
+		"kubectl --context <context of east> -n mcs label secret member-west 'clusterset-dns.github.io/cluster=b' --overwrite | `kubectl clusterset join <context of east> <context of west> --server a`. | kubectl --context <context of east> -n mcs annotate secret member-west 'key=a,b' --overwrite": {
 			Cluster: "west", Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
 		},
-		"Correct ClusterProfile fleet/west, or the flag that makes it the member west: clusterprofile:fleet. | Correct the credential of ClusterProfile fleet/west. | kubectl --context <context of east> -n fleet annotate clusterprofile west 'key=a,b' --overwrite": {
+		"Correct the cluster id of ClusterProfile fleet/west. | Correct the credential of ClusterProfile fleet/west. | Correct the annotation key of ClusterProfile fleet/west.": {
 			Cluster: "west", Kind: "ClusterProfile", Name: "fleet/west", Source: "clusterprofile:fleet", Object: &corev1.Secret{},
 		},
 	} {
-		if got := leader.identify(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")) + " | " +
-			leader.extend(candidate, "key", "a", "b"); got != want {
+		if got := leader.identify(candidate, "b") + " | " + quoted(leader.join(candidate, "west", " --server a")) + " | " +
+			leader.annotate(candidate, "key", "a,b"); got != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-		if got := leader.extend(candidate, "key", strings.Repeat("a,", 1000), "b"); got != "Add b to the annotation key of "+candidate.String()+"." {
-			t.Errorf("got %q", got)
 		}
 	}
 }

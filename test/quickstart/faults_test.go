@@ -119,8 +119,9 @@ var (
 
 // values are the values of placeholders in hints.
 var values = map[string]string{
-	"<ranges of its pods>": "0.0.0.0/0,::/0", "<range of that address>": "192.0.2.0/24", "<zone of the node>": "north-b",
-	"<integer from -1000 to 1000>": "0", "<id of the cluster whose API server it names>": "east",
+	"<ranges of its pods>": "0.0.0.0/0,::/0", "<zone of the node>": "north-b",
+	"<integer from -1000 to 1000>": "0", "<value of clusterset-dns.github.io/cidrs>": "0.0.0.0/0,::/0",
+	"<id of the cluster whose API server it names>": "east",
 }
 
 // fix follows a hint: it runs the hint if it is a command, the command in it that contains the text how, or the command

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
@@ -100,13 +102,39 @@ func TestState(t *testing.T) {
 			t.Errorf("the explanation is %+v", web)
 		}
 
+		// An export that contributes nothing has its reason, and a fix.
+		north := set.Cluster("north")
+		for _, step := range []struct {
+			do           func()
+			state, check string
+		}{
+			{func() { north.AnnotateExport("web", export.AnnotationClusters, "south") }, "not chosen", "not-chosen"},
+			{func() {
+				north.AnnotateExport("web", export.AnnotationClusters, "null")
+				north.DeleteService("web")
+			}, "not exported", "exports-valid"},
+			{func() {
+				east.Put(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: member-north, annotations: {%s: team}}}",
+					member.DefaultNamespace, scope.AcceptAnnotation))
+			}, "refused", "refused"},
+		} {
+			step.do()
+			sim.Wait(time.Minute)
+			_, web = look()
+			if last := web.Exports[2]; last.Cluster != "north" || last.State != step.state || len(web.Problems) != 1 ||
+				web.Problems[0].Name != step.check || !strings.Contains(web.Problems[0].Fix, "north") {
+				t.Errorf("%s: the explanation is %+v", step.state, web)
+			}
+		}
+		north.Withdraw("web")
+
 		west.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, annotations: {%s: 'true'}}}",
 			member.DefaultNamespace, member.DrainAnnotation))
 		sim.Wait(time.Minute)
 		is, web = look()
 		has("drained", is, "drained west")
 		if at := slices.IndexFunc(web.Exports, func(e state.Export) bool { return e.Cluster == "west" }); web.Exports[at].State != "fresh, drained" ||
-			web.Exports[at].Demoted != 1 {
+			web.Exports[at].Ready != 0 || web.Exports[at].Endpoints != 1 {
 			t.Errorf("the exports are %+v", web.Exports)
 		}
 		west.API.SetFault("east", forbidden)

@@ -23,8 +23,7 @@ func newController(t *testing.T, is state.Cluster) string {
 	mux.HandleFunc(state.PathExplain, func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(state.Explanation{
 			Version: is.Version, Service: r.URL.Query().Get("service"), Cluster: is.Cluster, Exports: []state.Export{},
-			Properties: []state.Property{}, Conditions: []metav1.Condition{}, Endpoints: []state.Endpoint{}, DNS: []string{},
-			Problems: []state.Finding{},
+			Conditions: []metav1.Condition{}, Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
 		})
 	})
 	return serve(t, mux.ServeHTTP)

@@ -132,49 +132,37 @@ func (a NameAnswer) expectedText() string { return cmp.Or(strings.Join(a.Expecte
 
 // Text writes the explanation as text.
 func (e *Explanation) Text(out io.Writer) error {
-	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
-	var exports, properties, conditions, endpoints [][]any
+	fmt.Fprintf(out, "%s in cluster %s: %s\n", e.Service, e.Cluster, e.Name)
+	var imports, exports, conditions, endpoints [][]any
+	if e.Import != nil {
+		imports = append(imports, importRow(e.Import))
+	}
 	for _, each := range e.Exports {
 		since := ""
 		if !each.Since.IsZero() {
 			since = each.Since.UTC().Format(time.RFC3339)
 		}
 		exports = append(exports, []any{
-			each.Cluster, since, each.State, each.Used, each.Demoted, each.Other, strings.Join(each.Rules, ", "),
+			each.Cluster, since, each.State, fmt.Sprintf("%d/%d", each.Ready, each.Endpoints), strings.Join(each.Rules, ", "),
 		})
-	}
-	for _, each := range e.Properties {
-		agreed, from := len(each.Dissent) == 0, each.From
-		switch {
-		case agreed && each.Field != "type" && each.Field != "ports" &&
-			(each.Field != "exportedAnnotations" || each.Value == ""):
-			continue // only of interest in a conflict
-		case (agreed || each.Field == "ports") && len(e.Exports) > 1:
-			from = "all clusters"
-		}
-		properties = append(properties, []any{each.Field, each.Value, from, strings.Join(each.Dissent, "; ")})
 	}
 	for _, each := range e.Conditions {
 		_, name, _ := strings.Cut(each.Type, "/")
 		conditions = append(conditions, []any{name, each.Status, each.Reason, each.Message})
 	}
 	for _, each := range e.Endpoints {
-		endpoints = append(endpoints, []any{each.Address, each.Cluster, each.State, each.Reason})
+		endpoints = append(endpoints, []any{each.Address, each.Cluster, each.State})
 	}
-	columns := "CLUSTER SINCE STATE USED DEMOTED OTHER"
-	if slices.ContainsFunc(e.Exports, func(each state.Export) bool { return len(each.Rules) > 0 }) {
-		columns += " RULES"
-	}
-	for _, section := range []struct {
-		title, headings string
-		rows            [][]any
+	for _, table := range []struct {
+		headings string
+		rows     [][]any
 	}{
-		{"Exports", columns, exports},
-		{"Properties", "PROPERTY VALUE FROM CONFLICTS", properties},
-		{"Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
-		{"Endpoints", "ADDRESS CLUSTER STATE REASON", endpoints},
+		{importHeadings, imports},
+		{"EXPORT_OF SINCE STATE READY RULES", exports},
+		{"PREFERENCE STATUS REASON MESSAGE", conditions},
+		{"ENDPOINT CLUSTER STATE", endpoints},
 	} {
-		if err := Table(out, "\n"+section.title+"\n", section.headings, section.rows); err != nil {
+		if err := Table(out, "\n", table.headings, table.rows); err != nil {
 			return err
 		}
 	}

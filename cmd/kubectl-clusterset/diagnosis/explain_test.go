@@ -59,12 +59,11 @@ func TestExplain(t *testing.T) {
 	go func() { ended <- server.ActivateAndServe() }()
 	t.Cleanup(func() { _, _ = listener.Close(), <-ended })
 	controller := controllerOf(t, state.Explanation{
-		Version: state.Version, Service: "shop/web", Cluster: "east", Summary: "It has no IP in east.",
-		Import:     &state.Import{Type: "ClusterSetIP", Ready: 1},
-		Exports:    []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
-		Properties: []state.Property{{Field: "type", Value: "ClusterSetIP", From: "west"}},
-		Endpoints:  []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used, Reason: "ready"}},
-		DNS:        []string{"10.161.0.1"}, Problems: []state.Finding{{What: "It has no IP.", Fix: "See `--contexts <context of east>`."}},
+		Version: state.Version, Service: "shop/web", Cluster: "east",
+		Import:    &state.Import{Type: "ClusterSetIP", Ready: 1, Endpoints: 1},
+		Exports:   []state.Export{{Cluster: "west", State: "fresh", Rules: []string{"tier 1"}}},
+		Endpoints: []state.Endpoint{{Address: "10.65.0.1", Cluster: "west", State: state.Used}},
+		DNS:       []string{"10.161.0.1"}, Problems: []state.Finding{{What: "It has no IP.", Fix: "See `--contexts <context of east>`."}},
 	})
 	clusters := []*cluster.Cluster{{Context: "e", Namespace: cluster.DefaultNamespace, Controller: controller, DNSAddress: address}, {Context: "w", Controller: "127.0.0.1:1"}}
 	all, err := Explain(t.Context(), clusters, types.NamespacedName{Namespace: "shop", Name: "web"}, "clusterset.local.")
@@ -77,7 +76,7 @@ func TestExplain(t *testing.T) {
 	var text strings.Builder
 	must(t, all[0].Text(&text))
 	for _, want := range []string{
-		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "RULES", "tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
+		"shop/web in cluster east: web.shop.svc.clusterset.local\n", "ClusterSetIP   -     -       -          1/1", "RULES\nwest        -       fresh   0/0     tier 1", "10.65.0.1   west", "WRONG, expected 10.161.0.1",
 		"DNS (queried at " + address + ")\n", "- DNS returns NXDOMAIN for web.shop.svc.clusterset.local A instead of 10.161.0.1.\n",
 		"  > kubectl clusterset check --contexts e\n", "- It has no IP.\n  > See `--contexts e`.\n",
 	} {

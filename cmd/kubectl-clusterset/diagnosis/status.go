@@ -83,16 +83,13 @@ func (s Status) Text(out io.Writer) error {
 		}
 		members = append(members, []any{m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends})
 	}
-	for _, i := range s.Imports {
-		imports = append(imports, []any{
-			i.Namespace + "/" + i.Name, i.Type, strings.Join(i.IPs, ","), strings.Join(i.Clusters, ","),
-			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason,
-		})
+	for i := range s.Imports {
+		imports = append(imports, importRow(&s.Imports[i]))
 	}
 	if err := Table(out, "\n", "MEMBER STATE HEARTBEAT SERVICES READY EXPIRES", members); err != nil {
 		return err
 	}
-	if err := Table(out, "\n", "IMPORT TYPE IPS CLUSTERS READY STATUS", imports); err != nil {
+	if err := Table(out, "\n", importHeadings, imports); err != nil {
 		return err
 	}
 	for i, finding := range s.Findings {
@@ -102,6 +99,15 @@ func (s Status) Text(out io.Writer) error {
 		fmt.Fprintf(out, "! %s\n", finding.What)
 	}
 	return nil
+}
+
+const importHeadings = "IMPORT TYPE IPS PORTS CLUSTERS READY STATUS"
+
+func importRow(i *state.Import) []any {
+	return []any{
+		i.Namespace + "/" + i.Name, i.Type, strings.Join(i.IPs, ","), strings.Join(i.Ports, ","), strings.Join(i.Clusters, ","),
+		fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason,
+	}
 }
 
 // age is the time since, as kubectl prints ages.
@@ -154,19 +160,13 @@ func (s Status) pending(all []Status) string {
 	return ""
 }
 
-// fill replaces placeholders for contexts in the fixes of each cluster's findings: for its own ID with its context, and for
-// another ID with the context of the only cluster with that ID. Commands get the flag --system-namespace if they need it.
+// fill replaces placeholders for contexts in the fixes of each cluster's findings: its own ID comes first, because another cluster
+// may have it, too. Commands get the flag --system-namespace if they need it.
 func fill(clusters []*cluster.Cluster, found []state.Findings) {
-	contexts := map[string][]string{}
-	for _, c := range clusters {
-		contexts[c.ID] = append(contexts[c.ID], c.Context)
-	}
 	for i, c := range clusters {
-		pairs := []string{"<context of " + c.ID + ">", c.Context, "kubectl clusterset", "kubectl clusterset" + (&Cluster{Cluster: c}).system()}
-		for id, of := range contexts {
-			if id != c.ID && len(of) == 1 {
-				pairs = append(pairs, "<context of "+id+">", of[0])
-			}
+		pairs := []string{"kubectl clusterset", "kubectl clusterset" + (&Cluster{Cluster: c}).system()}
+		for _, each := range append([]*cluster.Cluster{c}, clusters...) {
+			pairs = append(pairs, "<context of "+each.ID+">", each.Context)
 		}
 		replacer := strings.NewReplacer(pairs...)
 		for j := range found[i] {

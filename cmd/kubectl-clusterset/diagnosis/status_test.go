@@ -22,16 +22,16 @@ func controllerOf(t *testing.T, document any) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// TestContextsInFixes: the context of an id is unknown if two of the others have it. A fix works in the namespace of the controller.
+// TestContextsInFixes: an id that several clusters have is that of the cluster itself, or of the first one. A fix works in the namespace of the controller.
 func TestContextsInFixes(t *testing.T) {
 	var clusters []*cluster.Cluster
-	for context, id := range map[string]string{"e": "east", "e2": "east", "w": "west"} {
-		clusters = append(clusters, &cluster.Cluster{Context: context, Namespace: "mcs", Controller: controllerOf(t, state.Cluster{
-			Version: state.Version, Cluster: id, Findings: []state.Finding{{Fix: "Run `kubectl clusterset join <context of east> <context of west> <context of north>`."}},
+	for _, is := range [][2]string{{"e", "east"}, {"e2", "east"}, {"w", "west"}} {
+		clusters = append(clusters, &cluster.Cluster{Context: is[0], Namespace: "mcs", Controller: controllerOf(t, state.Cluster{
+			Version: state.Version, Cluster: is[1], Findings: []state.Finding{{Fix: "Run `kubectl clusterset join <context of east> <context of west> <context of north>`."}},
 		})})
 	}
 	for _, status := range Statuses(t.Context(), clusters) {
-		want := map[string]string{"e": "e w", "e2": "e2 w", "w": "<context of east> w"}[status.Context]
+		want := map[string]string{"e": "e w", "e2": "e2 w", "w": "e w"}[status.Context]
 		want = "Run `kubectl clusterset --system-namespace mcs join " + want + " <context of north>`."
 		if status.Err != nil || status.Findings[0].Fix != want {
 			t.Errorf("%s: got %+v, want %q", status.Context, status, want)
