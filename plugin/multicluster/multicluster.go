@@ -180,8 +180,8 @@ func (m *Multicluster) fill(c *record.Client, r *request.Request) {
 	if r.Req.IsEdns0() != nil {
 		c.Size -= sizeOPT
 	}
-	if source := m.source.Load(); source != nil && m.config.Cluster != "" {
-		c.Place = source.Topology().Place(ip)
+	if source := m.source.Load(); source != nil {
+		c.Zone = source.Topology().Zone(ip)
 	}
 }
 

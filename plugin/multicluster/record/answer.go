@@ -32,8 +32,8 @@ type Client struct {
 	Size int
 	// Point selects the records if not all fit. Clients with many different points get all records equally often.
 	Point uint64
-	// Place is the location of the client. If it is unknown, no endpoint is nearer than another.
-	Place Place
+	// Zone is the topology zone of the client, empty if unknown.
+	Zone string
 }
 
 // Result says what exists at a name.

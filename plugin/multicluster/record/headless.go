@@ -72,7 +72,7 @@ type part struct {
 // label. They are sorted by the endpoints' own priority (only for SRV, RFC 2782), then by distance from the client.
 func (s *Service) parts(q *Question, label string) []part {
 	prefer := cmp.Or(s.Import.Prefer, q.Prefer)
-	near := prefer > PreferNone && q.Client.Place.topology != nil
+	near := prefer > PreferNone && s.config.Cluster != ""
 	parts, sorted := make([]part, 0, len(s.Blocks)), true
 	for i := range s.Blocks {
 		p := part{Block: &s.Blocks[i]}
@@ -86,7 +86,7 @@ func (s *Service) parts(q *Question, label string) []part {
 			continue
 		}
 		if near {
-			p.priority = p.priority*tiers + q.Client.Place.Tier(prefer, p.Cluster == s.config.Cluster, p.Zone)
+			p.priority = p.priority*tiers + tier(prefer, q.Client.Zone, p.Cluster == s.config.Cluster, p.Zone)
 		}
 		parts = append(parts, p)
 		sorted = sorted && parts[max(0, len(parts)-2)].priority <= p.priority

@@ -17,31 +17,30 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record/recordtest"
 )
 
-// east has clients in four zones: a and b are in one region, c in another, and d in none.
+// east has clients in three zones.
 var east = record.NewTopology([]record.Node{
-	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},
-	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b", Region: "r"},
-	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c", Region: "s"},
-	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.4.0/24")}, Zone: "d"},
+	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a"},
+	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b"},
+	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c"},
 })
 
 // TestTiers: A and AAAA return the ready endpoints of the nearest tier. SRV returns all ready and waiting endpoints, sorted
 // by the priorities of the slices and then by tier. The usual endpoints are in zones a and b of east and a to c of west.
 func TestTiers(t *testing.T) {
 	const (
-		inA, inC, inD, nowhere = "10.64.1.7", "10.64.3.7", "10.64.4.7", "192.0.2.1"
-		plain                  = "spec: " + sql
-		cluster                = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + plain
-		none                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + plain
-		local                  = "metadata: {annotations: {clusterset-dns.github.io/prefer: local}}\n" + plain
-		tiers                  = "metadata: {annotations: {clusterset-dns.github.io/prefer: local > same(region)}}\n" + plain
-		sameZone               = "spec: {type: Headless, trafficDistribution: PreferSameZone, ports: [{name: sql, port: 5432}]}"
-		both                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + sameZone
-		noneButZone            = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + sameZone
-		home, abroad           = "east: 10.1.0.1@a 10.1.0.2@b", "west: 10.2.0.1@a 10.2.0.2@b 10.2.0.3@c 10.2.0.4"
-		usual                  = home + "; " + abroad
-		all                    = "1.1 1.2 2.1 2.2 2.3 2.4"
-		homeFirst              = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
+		inA, inC, nowhere = "10.64.1.7", "10.64.3.7", "192.0.2.1"
+		plain             = "spec: " + sql
+		cluster           = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + plain
+		none              = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + plain
+		local             = "metadata: {annotations: {clusterset-dns.github.io/prefer: local}}\n" + plain
+		tiers             = "metadata: {annotations: {clusterset-dns.github.io/prefer: local > same(region)}}\n" + plain
+		sameZone          = "spec: {type: Headless, trafficDistribution: PreferSameZone, ports: [{name: sql, port: 5432}]}"
+		both              = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + sameZone
+		noneButZone       = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + sameZone
+		home, abroad      = "east: 10.1.0.1@a 10.1.0.2@b", "west: 10.2.0.1@a 10.2.0.2@b 10.2.0.3@c 10.2.0.4"
+		usual             = home + "; " + abroad
+		all               = "1.1 1.2 2.1 2.2 2.3 2.4"
+		homeFirst         = "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"
 	)
 	for name, test := range map[string]struct {
 		raw, slices string // slices as in recordtest
@@ -50,19 +49,16 @@ func TestTiers(t *testing.T) {
 		a, srv      string // as in tiersOf
 	}{
 		"the operator is silent":              {plain, usual, record.PreferDefault, inA, all, "0: " + all},
-		"a zone abroad":                       {plain, usual, record.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
+		"a zone abroad":                       {plain, usual, record.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 2: 2.1 2.2 2.4"},
 		"an unknown client":                   {plain, usual, record.PreferZone, nowhere, "1.1 1.2", homeFirst},
 		"the import's own cluster":            {cluster, usual, record.PreferNone, inA, "1.1 1.2", homeFirst},
 		"the import's own cluster, as a tier": {local, usual, record.PreferNone, inA, "1.1 1.2", homeFirst},
 		"tiers are the controller's":          {tiers, usual, record.PreferDefault, inA, all, "0: " + all},
-		"the import's zone":                   {sameZone, usual, record.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"the import's zone":                   {sameZone, usual, record.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2 2.3 2.4"},
 		"the import wants nothing":            {none, usual, record.PreferZone, inA, all, "0: " + all},
-		"no cluster, but the zone":            {noneButZone, usual, record.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"no cluster, but the zone":            {noneButZone, usual, record.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2 2.3 2.4"},
 		"nothing at home":                     {plain, abroad, record.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
 		"none is ready at home":               {plain, "east: ~10.1.0.1@a; west: 10.2.0.1@b", record.PreferZone, inA, "2.1", "2: 2.1"},
-		"a zone of no region": {
-			plain, "east: 10.1.0.1@d 10.1.0.2@b; west: 10.2.0.1@d 10.2.0.2@e 10.2.0.3", record.PreferZone, inD, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 3: 2.2 2.3",
-		},
 		// Each address family has endpoints even if those of the other family are nearer.
 		"each family of another cluster": {plain, "east: 10.1.0.1@a; west: fd00::1@a", record.PreferCluster, inA, "1.1 fd00::1", "0: 1.1, 1: fd00--1"},
 
@@ -75,7 +71,7 @@ func TestTiers(t *testing.T) {
 		},
 		"near first, within each priority": {
 			plain, "west: 10.2.0.1; east weight=50: 10.1.0.1; west priority=2: ~10.2.0.3; east priority=2: ~10.1.0.3",
-			record.PreferCluster, nowhere, "1.1", "0: 1.1*50, 1: 2.1, 8: 1.3, 9: 2.3",
+			record.PreferCluster, nowhere, "1.1", "0: 1.1*50, 1: 2.1, 6: 1.3, 7: 2.3",
 		},
 		"both families of a host that waits": {
 			plain, "east: 10.1.0.1/a; west priority=2: ~10.2.0.1/b; west priority=2 weight=7: ~fd00::2/b", 0, inA, "1.1", "0: a, 2: b",
@@ -99,7 +95,7 @@ func TestTiers(t *testing.T) {
 					checkZone(t, snapshot)
 				}
 				look := func(qname string, qtype uint16) record.Answer {
-					client := record.Client{Size: 65535, Place: east.Place(netip.MustParseAddr(test.client))}
+					client := record.Client{Size: 65535, Zone: east.Zone(netip.MustParseAddr(test.client))}
 					return recordtest.Ask(snapshot, record.Question{Name: qname, Type: qtype, Prefer: test.prefer, Client: client})
 				}
 				a, aaaa := look("db.demo.svc."+zone, dns.TypeA), look("db.demo.svc."+zone, dns.TypeAAAA)

@@ -18,7 +18,7 @@ const (
 	PreferNone
 	// PreferCluster puts the local cluster before all others.
 	PreferCluster
-	// PreferZone puts the zone of the client first, then the local cluster, then the region of the client.
+	// PreferZone puts the zone of the client first, then the local cluster.
 	PreferZone
 )
 
@@ -26,13 +26,13 @@ const (
 type Node struct {
 	// Prefixes contain the addresses of clients on the node, masked: its pod CIDRs and its own addresses.
 	Prefixes []netip.Prefix
-	// Zone and Region are empty if the node does not have the label.
-	Zone, Region string
+	// Zone is empty if the node does not have the label.
+	Zone string
 }
 
 // FromNode converts a Node. Clients in the node's own network, such as a DNS cache, have an internal address of the node.
 func FromNode(object *corev1.Node) *Node {
-	node := &Node{Zone: object.Labels[corev1.LabelTopologyZone], Region: object.Labels[corev1.LabelTopologyRegion]}
+	node := &Node{Zone: object.Labels[corev1.LabelTopologyZone]}
 	for _, text := range object.Spec.PodCIDRs {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
 			node.Prefixes = append(node.Prefixes, prefix.Masked())
@@ -51,20 +51,18 @@ func FromNode(object *corev1.Node) *Node {
 
 // Topology locates clients in the local cluster. It is immutable.
 type Topology struct {
-	zones   map[netip.Prefix]string
-	bits    []int             // the distinct lengths of the prefixes, longest first
-	regions map[string]string // by zone
+	zones map[netip.Prefix]string
+	bits  []int // the distinct lengths of the prefixes, longest first
 }
 
 // NewTopology returns the topology of a cluster from its nodes, in any order. Without nodes no client has a zone. The
 // longest matching prefix counts; if several nodes have the same prefix, the zone that sorts last counts.
 func NewTopology(nodes []Node) *Topology {
-	t := &Topology{zones: make(map[netip.Prefix]string), regions: make(map[string]string)}
+	t := &Topology{zones: make(map[netip.Prefix]string)}
 	for _, node := range nodes {
 		if node.Zone == "" {
 			continue
 		}
-		t.regions[node.Zone] = max(t.regions[node.Zone], node.Region)
 		for _, prefix := range node.Prefixes {
 			t.zones[prefix] = max(t.zones[prefix], node.Zone)
 			t.bits = append(t.bits, prefix.Bits())
@@ -74,43 +72,28 @@ func NewTopology(nodes []Node) *Topology {
 	return t
 }
 
-// Place locates a client by its address, which must not be an IPv4-mapped IPv6 address.
-func (t *Topology) Place(client netip.Addr) Place {
+// Zone returns the zone of a client by its address, which must not be an IPv4-mapped IPv6 address; empty if unknown.
+func (t *Topology) Zone(client netip.Addr) string {
 	for _, bits := range t.bits {
 		prefix, _ := client.Prefix(bits) // the zero Prefix, which is in no map, if the address has fewer bits
 		if zone, ok := t.zones[prefix]; ok {
-			return Place{topology: t, zone: zone}
+			return zone
 		}
 	}
-	return Place{topology: t}
-}
-
-// Place is the location of a client. The zero value is unknown: then no endpoint is nearer than another.
-type Place struct {
-	topology *Topology
-	zone     string // empty if unknown
+	return ""
 }
 
 // tiers is the number of tiers.
-const tiers = 4
+const tiers = 3
 
-// Tier returns the distance from the client to the endpoints of a zone; local means in the local cluster. 0 is the
-// nearest. A client without a zone prefers the local cluster.
-func (p Place) Tier(prefer Preference, local bool, zone string) uint16 {
-	if prefer == PreferCluster || p.zone == "" {
-		if local {
-			return 0
-		}
-		return 1
-	}
-	region := p.topology.regions[p.zone]
-	switch {
-	case zone == p.zone:
+// tier returns the distance from a client in a zone to the endpoints of another zone; local means in the local cluster. 0 is
+// the nearest. A client without a zone prefers the local cluster.
+func tier(prefer Preference, client string, local bool, zone string) uint16 {
+	switch zonal := prefer == PreferZone && client != ""; {
+	case zonal && zone == client, !zonal && local:
 		return 0
-	case local:
-		return 1
-	case region != "" && p.topology.regions[zone] == region:
+	case zonal && !local:
 		return 2
 	}
-	return 3
+	return 1
 }

@@ -26,7 +26,7 @@ type bench struct {
 
 func newBench(tb testing.TB, options Options) *bench {
 	tb.Helper()
-	s := newSource(options, &record.Config{Zones: []string{recordtest.Zone}, TTL: 5})
+	s := newSource(options, &record.Config{Cluster: "home", Zones: []string{recordtest.Zone}, TTL: 5})
 	b := &bench{
 		Source: s, clock: time.Unix(1_800_000_000, 0),
 		imports:    s.newStore(ServiceImports, "", false),

@@ -38,7 +38,7 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 		t.Helper()
 		put(t, changed)
 		b.drain()
-		at := record.Client{Size: 65535, Place: b.Topology().Place(netip.MustParseAddr(client))}
+		at := record.Client{Size: 65535, Zone: b.Topology().Zone(netip.MustParseAddr(client))}
 		if got := strings.ReplaceAll(replyTo(b.Index(), "db", record.PreferZone, at), "10.1.0.", ""); got != want {
 			t.Errorf("%s: %s is answered with %s, want %s", step, client, got, want)
 		}
