@@ -85,14 +85,14 @@ func (s *story) exportWeb(ctx context.Context) {
 		service := get(c.Client().CoreV1().Services(namespace).Get(ctx, "web", metav1.GetOptions{}))
 		s.await(ctx, c, "web.demo.svc.cluster.local.", "A", service.Spec.ClusterIP, since)
 	}
-	s.explainWeb(ctx, s.west, "4 of 4 endpoints")
+	s.explainWeb(ctx, s.west, "4/4")
 }
 
 // explainWeb shows where a cluster's endpoints of web come from, and how many of them get traffic.
 func (s *story) explainWeb(ctx context.Context, c *cluster, traffic string) {
-	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.Name(), "--dns", c.dns, "--controller", c.controller.Address)
-	if want := "Traffic goes to " + traffic; !strings.Contains(text, want) {
-		must(fmt.Errorf("explain does not say %q", want))
+	text := s.plugin(ctx, "explain", namespace+"/web", "--contexts", c.Name(), "--dns", c.Name()+"="+c.dns, "--controller", c.Name()+"="+c.controller.Address)
+	if !strings.Contains(text, " "+traffic+" ") {
+		must(fmt.Errorf("explain does not say %q", traffic))
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *story) reachNorth(ctx context.Context) {
 	}
 	s.say("all clusters have all endpoints, %s after the export", milliseconds(time.Since(since)))
 	for _, c := range []*cluster{s.west, s.north} {
-		s.explainWeb(ctx, c, "6 of 6 endpoints")
+		s.explainWeb(ctx, c, "6/6")
 	}
 	s.plugin(ctx, "unexport", namespace+"/web", "--contexts", "north")
 	s.west.awaitBackends(ctx, map[string]int{"east": 2, "west": 2})
@@ -175,7 +175,7 @@ func (s *story) cutPodNetwork(ctx context.Context) {
 	elapsed := s.await(ctx, s.west, dbName, "A", data(local...), since)
 	s.say("west demotes east: its own pods alone get traffic, %.1f s after the cut", elapsed.Seconds())
 	s.say("web keeps its IP in west, and the endpoints of east stay as the last resort:")
-	s.explainWeb(ctx, s.west, "2 of 4 endpoints")
+	s.explainWeb(ctx, s.west, "2/4")
 	since = time.Now()
 	s.east.pods.repair()
 	elapsed = s.await(ctx, s.west, dbName, "A", data(all...), since)
@@ -192,7 +192,7 @@ func (s *story) scaleToZero(ctx context.Context) {
 	s.await(ctx, s.west, webName, "A", s.west.importIP(ctx), since)
 	s.say("web keeps its IP in west; behind it are the pods of east:")
 	s.west.awaitBackends(ctx, map[string]int{"east": 2})
-	s.explainWeb(ctx, s.west, "2 of 2 endpoints")
+	s.explainWeb(ctx, s.west, "2/2")
 }
 
 // unexport withdraws the exports, west's first.
