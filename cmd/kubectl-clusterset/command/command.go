@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -88,8 +87,8 @@ type options struct {
 	dryRun          bool
 	output          string
 	zone            string
-	dns             []string
-	controllers     []string
+	dns             map[string]string // by context
+	controllers     map[string]string
 }
 
 // execute runs a command line.
@@ -146,10 +145,9 @@ with --contexts east,west.`,
 	o.shared.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
 	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: json or yaml; empty means text")
 	o.shared.StringVar(&o.zone, "zone", diagnosis.DefaultZone, "`zone` of the set")
-	o.shared.StringSliceVar(&o.dns, "dns", nil,
-		"`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a port-forward to CoreDNS")
-	o.shared.StringSliceVar(&o.controllers, "controller", nil,
-		"`address` of the leading controller, as [CONTEXT=]ADDRESS:PORT; empty means a port-forward to its pod")
+	byContext(o.shared, &o.dns, "dns", "address of a cluster's DNS, as `CONTEXT=ADDRESS[:PORT]`, instead of a port-forward to CoreDNS")
+	byContext(o.shared, &o.controllers, "controller",
+		"address of a leading controller, as `CONTEXT=ADDRESS:PORT`, instead of a port-forward to its pod")
 	for _, task := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -195,10 +193,10 @@ func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
 	return command
 }
 
-// addNamespace adds the flag -n to a command for a service.
-func (o *options) addNamespace(command *cobra.Command) {
-	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "",
-		"`namespace` of a SERVICE that is given without one; empty means that of the first context")
+// byContext adds a flag for addresses by context.
+func byContext(flags *pflag.FlagSet, values *map[string]string, name, usage string) {
+	flags.StringToStringVar(values, name, nil, usage+"; may be repeated")
+	flags.Lookup(name).DefValue = "" // not []
 }
 
 func (o *options) teller() cluster.Teller {
@@ -224,10 +222,13 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 	if slices.Contains(contexts, "") { // would select the current context
 		return nil, errEmpty
 	}
-	controllers, err := addresses("controller", o.controllers, contexts)
-	dns, failed := addresses("dns", o.dns, contexts)
-	if err = errors.Join(err, failed); err != nil {
-		return nil, err
+	for flag, values := range map[string]map[string]string{"controller": o.controllers, "dns": o.dns} {
+		for name := range values {
+			if !slices.Contains(contexts, name) {
+				return nil, fmt.Errorf("--%s %s=%s: context %[2]s is not selected: select it with --contexts, or correct its name", flag, name,
+					values[name])
+			}
+		}
 	}
 	clusters := make([]*cluster.Cluster, len(contexts))
 	for i, name := range contexts {
@@ -238,39 +239,17 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err
 		}
-		clusters[i].Controller, clusters[i].DNSAddress = controllers[name], dns[name]
+		clusters[i].Controller, clusters[i].DNSAddress = o.controllers[name], o.dns[name]
 	}
 	return clusters, nil
 }
 
-// addresses returns the addresses of the selected contexts among the values of a flag, each [CONTEXT=]ADDRESS.
-func addresses(flag string, values, contexts []string) (map[string]string, error) {
-	of := map[string]string{}
-	for _, value := range values {
-		context, address, named := strings.Cut(value, "=")
-		switch {
-		case named && !slices.Contains(contexts, context):
-			return nil, fmt.Errorf("--%s %s: context %s is not selected: select it with --contexts, or correct its name", flag, value, context)
-		case !named && len(contexts) > 1:
-			return nil, fmt.Errorf("--%s %s is of one cluster, and %d are selected: use CONTEXT=%[2]s", flag, value, len(contexts))
-		case !named:
-			context, address = contexts[0], value
-		}
-		of[context] = address
-	}
-	return of, nil
-}
-
-// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the first selected context, and returns the
-// selected clusters, too.
+// service reads NAMESPACE/SERVICE, and returns the selected clusters, too.
 func (o *options) service(text string) (service types.NamespacedName, clusters []*cluster.Cluster, err error) {
-	both := strings.Contains(text, "/")
 	service.Namespace, service.Name, err = cache.SplitMetaNamespaceKey(text)
-	if err != nil || service.Name == "" || both && service.Namespace == "" {
+	if err != nil || service.Name == "" || service.Namespace == "" {
 		return service, nil, fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)
 	}
-	if clusters, err = o.clusters(); err == nil && !both {
-		service.Namespace, _, err = o.config(clusters[0].Context).Namespace()
-	}
+	clusters, err = o.clusters()
 	return service, clusters, err
 }

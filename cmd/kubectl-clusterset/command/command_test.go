@@ -17,15 +17,15 @@ import (
 func TestWrongCommandLines(t *testing.T) {
 	server := newAPI(t, nil)
 	lines := map[string]string{
-		"join east": "requires at least 2", "leave": "accepts 1", "explain": "accepts 1", "explain a/b/c --context west": "a/b/c",
+		"join east": "requires at least 2", "leave": "accepts 1", "explain": "accepts 1", "explain a/b/c --context west": "a/b/c", "explain db --context west": "use NAMESPACE/SERVICE",
 		"status surplus": "accepts 0", "status -o nonsense --context west": "use json or yaml",
 		"stauts":                                               "Did you mean this?",
 		"status --token=x":                                     "",
 		"status --contexts esat":                               "`kubectl config get-contexts`",
 		"test connectivity --context west":                     "select two or more with --contexts",
-		"check --contexts east,west --dns 10.0.0.1":            "use CONTEXT=10.0.0.1",
+		"check --contexts east,west --dns 10.0.0.1":            "must be formatted as key=value",
 		"check --contexts east,west --dns esat=10.0.0.1":       "--dns esat=10.0.0.1: context esat is not selected",
-		"explain db --dns west=10.0.0.1":                       "context west is not selected",
+		"explain shop/db --dns west=10.0.0.1":                  "context west is not selected",
 		"status --contexts west --controller east=10.0.0.1:80": "--controller east=10.0.0.1:80: context east is not selected",
 		"leave west --contexts east,west --context east":       "--context east and a list of contexts",
 		"join east west --context east":                        "--context east and a list of contexts",
@@ -38,8 +38,8 @@ func TestWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
 		`join east ''`, `join '' east`, `leave '' --contexts east,west`, `drain '' --contexts east,west`, `undrain ''`,
 		`export '' --context west`, `explain '' --context west`, `leave west --context ''`, `leave west --contexts ''`,
-		`leave west --contexts west,`, `drain west --contexts ,west`, `undrain west --contexts east,,west`, `export db --contexts ,`,
-		`unexport db --contexts ''`, `status --contexts east,`, `explain db --contexts ''`, `check --contexts ,`,
+		`leave west --contexts west,`, `drain west --contexts ,west`, `undrain west --contexts east,,west`, `export a/db --contexts ,`,
+		`unexport a/db --contexts ''`, `status --contexts east,`, `explain a/db --contexts ''`, `check --contexts ,`,
 		`sysdump --contexts west,`, `coredns enable --contexts ''`, `coredns disable --contexts east,`,
 		`test connectivity --contexts east,`,
 		"leave west -n shop",

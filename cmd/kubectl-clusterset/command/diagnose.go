@@ -69,7 +69,7 @@ func newStatus(o *options) *cobra.Command {
 
 func newExplain(o *options) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "explain [NAMESPACE/]SERVICE",
+		Use:   "explain NAMESPACE/SERVICE",
 		Short: "Explain what a service resolves to",
 		Long: `Explain what a service resolves to in each selected cluster: which clusters export it,
 which export wins if they disagree, which endpoints are used, demoted or refused and why,
@@ -87,7 +87,6 @@ and what DNS answers now.`,
 			return errors.Join(err, failed)
 		},
 	}
-	o.addNamespace(command)
 	return o.with(command, "contexts", "output", "zone", "dns", "controller")
 }
 

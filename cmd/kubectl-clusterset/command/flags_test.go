@@ -82,7 +82,7 @@ func writeKubeconfig(t *testing.T, server string) (path string) {
 	path = filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: east,
 clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
-contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name: west, context: {cluster: c, user: u}}]}`, server)
+contexts: [{name: east, context: {cluster: c, user: u}}, {name: west, context: {cluster: c, user: u}}]}`, server)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 	server, controller := newAPI(t, nil), newController(t, imports("Ready", "shop/db"))
 	for line, want := range map[string]struct{ kind, server string }{
 		"status": {"Status", server.URL},
-		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
+		"explain shop/db --controller east=" + controller: {"ExplanationList", server.URL},
 		"check": {"CheckReport", server.URL},
 		// Unreachable.
 		"status --context west": {"Status", "http://127.0.0.1:1"},
@@ -127,21 +127,6 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 				strings.Contains(out, ": null") {
 				t.Errorf("%s -o %s: %v, %v:\n%s", line, format, failed, err, out)
 			}
-		}
-	}
-}
-
-// TestNamespaceOfAService is that of the first selected context, and never of the current context.
-func TestNamespaceOfAService(t *testing.T) {
-	for line, want := range map[string]string{
-		"unexport db": "east does not export shop/db\n", "unexport db --contexts west": "west does not export default/db\n",
-		"unexport db -n x --contexts east,west": "east does not export x/db\nwest does not export x/db\n",
-		"unexport shop/db -n other":             "east does not export shop/db\n",
-		"unexport db --contexts west,east":      "west does not export default/db\neast does not export default/db\n",
-	} {
-		out, _, err := invoke(t, newAPI(t, nil).URL, strings.Fields(line)...)
-		if out != want || err != nil {
-			t.Errorf("%s: %v: %q", line, err, out)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestSignalsEndCommands(t *testing.T) {
 	kubeconfig := writeKubeconfig(t, url)
 	for i, line := range []string{
 		"status", "status --wait", "explain shop/db", "check", "sysdump -o " + filepath.Join(t.TempDir(), "dump.tar.gz"),
-		"leave west", "export db", "coredns enable",
+		"leave west", "export shop/db", "coredns enable",
 	} {
 		command := exec.CommandContext(t.Context(), os.Args[0])
 		command.Env = append(os.Environ(), asProgram+"="+line+" --kubeconfig "+kubeconfig)
@@ -136,7 +136,7 @@ func TestLongTextsOfControllersAreCut(t *testing.T) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1<<20))
 		}),
 	} {
-		out, _, _ := invoke(t, newAPI(t, nil).URL, append(strings.Fields(line), "--controller", controller)...)
+		out, _, _ := invoke(t, newAPI(t, nil).URL, append(strings.Fields(line), "--controller", "east="+controller)...)
 		if len(out) > 4<<10 || !strings.Contains(out, "...") {
 			t.Errorf("%s: %d bytes", line, len(out))
 		}

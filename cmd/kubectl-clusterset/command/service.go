@@ -20,10 +20,10 @@ import (
 
 func newExport(o *options, share bool) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "export [NAMESPACE/]SERVICE",
+		Use:   "export NAMESPACE/SERVICE",
 		Short: "Export a Service to the other clusters of the set",
 		Example: `  kubectl clusterset export shop/db
-  kubectl clusterset export db -n shop --contexts east,west`,
+  kubectl clusterset export shop/db --contexts east,west`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			service, clusters, err := o.service(args[0])
@@ -42,11 +42,10 @@ func newExport(o *options, share bool) *cobra.Command {
 			return err
 		},
 	}
-	o.addNamespace(command)
 	if share {
 		return o.with(command, "contexts", "timeout", "dry-run")
 	}
-	command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
+	command.Use, command.Short = "unexport NAMESPACE/SERVICE", "Stop exporting a Service"
 	command.Example = strings.ReplaceAll(command.Example, "export", "unexport")
 	return o.with(command, "contexts", "dry-run")
 }

@@ -26,14 +26,14 @@ func TestExports(t *testing.T) {
 		want    string // the output, or a part of the error
 		asks    []string
 	}{
-		{"export db", nil, lacks, []string{reads}},
+		{"export shop/db", nil, lacks, []string{reads}},
 		{"export shop/db --contexts east,west", nil, lacks, []string{reads}},
 		{"export shop/db --dry-run", nil, lacks, []string{reads}},
-		{"export db", map[string]string{
+		{"export shop/db", map[string]string{
 			reads: "", "POST" + all: object + "}", "GET" + db: object + `,"status":{"conditions":[{"type":"Valid","status":"True"}]}}`,
 		}, "east exports shop/db\n", []string{reads, served, "POST" + all, served, "GET" + db}},
-		{"unexport db", map[string]string{"DELETE" + db: `{"kind":"Status","status":"Success"}`}, "east no longer exports shop/db\n", []string{served, "DELETE" + db}},
-		{"unexport db", nil, "east does not export shop/db\n", []string{served, "DELETE" + db}},
+		{"unexport shop/db", map[string]string{"DELETE" + db: `{"kind":"Status","status":"Success"}`}, "east no longer exports shop/db\n", []string{served, "DELETE" + db}},
+		{"unexport shop/db", nil, "east does not export shop/db\n", []string{served, "DELETE" + db}},
 	} {
 		server := newAPI(t, test.answers)
 		out, _, err := invoke(t, server.URL, strings.Fields(test.line)...)

@@ -43,9 +43,7 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 			return setup.Join(command.Context(), options)
 		},
 	}
-	command.Flags().StringToStringVar(&servers, "server", nil,
-		"address of the API server of a context as the other clusters reach it, as `CONTEXT=URL`; may be repeated")
-	command.Flags().Lookup("server").DefValue = "" // not []
+	byContext(command.Flags(), &servers, "server", "address of the API server of a context as the other clusters reach it, as `CONTEXT=URL`")
 	return o.with(command, "timeout", "dry-run")
 }
 

@@ -60,7 +60,7 @@ func TestWrongControllerIsNotGuessed(t *testing.T) {
 		"an old one": serve(t, http.NotFound), "another version of the documents": newController(t, other),
 	} {
 		for _, line := range []string{"status", "explain shop/db"} {
-			out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", address)...)
+			out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", "east="+address)...)
 			if exitStatus(err) != exitFailed || !strings.Contains(out+err.Error(), "does not know the question") ||
 				strings.Contains(out, "no IP yet") {
 				t.Errorf("%s: %s: %v\n%s", name, line, err, out)
@@ -83,7 +83,7 @@ func TestStatusAsksOneQuestion(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(is)
 	})
-	out, _, err := invoke(t, server.URL, "status", "--controller", controller)
+	out, _, err := invoke(t, server.URL, "status", "--controller", "east="+controller)
 	if err != nil || asked != 2 || len(server.seen()) > 0 || !strings.Contains(out, "shop/db") || !strings.Contains(out, "member-99") {
 		t.Errorf("asked %d times, and %v: %v\n%s", asked, server.seen(), err, out)
 	}
