@@ -21,10 +21,8 @@ type List struct {
 }
 
 // BeginList begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
-// it all slices of the list. Then call Show or, if the list failed, Abandon. From now on, again is called at most once,
-// with a delay, while anything is left out; it must not block.
-func (s *Store) BeginList(imported map[types.NamespacedName]Weight, again func()) *List {
-	s.again = again
+// it all slices of the list. Then call Show or, if the list failed, Abandon.
+func (s *Store) BeginList(imported map[types.NamespacedName]Weight) *List {
 	return &List{of: s, content: placesOf(imported), excess: Excess{}}
 }
 
@@ -96,11 +94,6 @@ func (s *Store) Show(list *List) []types.NamespacedName {
 		}
 	}
 	s.hold()
-	if s.truncated++; len(list.excess) == 0 {
-		s.truncated = 0
-	} else {
-		s.askForList()
-	}
 	for name, was := range before.services {
 		if was.withheld {
 			changed.Insert(name)

@@ -7,19 +7,11 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-)
-
-// While something is left out, the member is listed again after relistAfter, and then twice as long each time up to relistAtMost,
-// so that a member that stays at its limits is rarely listed.
-const (
-	relistAfter  = 5 * time.Second
-	relistAtMost = 10 * time.Minute
 )
 
 // A Store has the slices that one member publishes, as far as its limits admit them. Only one goroutine may list, put and
@@ -28,10 +20,6 @@ type Store struct {
 	cluster string
 	limits  Limits
 	memory  *Pool
-	// again requests another list of the member: see BeginList. It is nil once it was called.
-	again func()
-	// truncated is the number of consecutive lists that left something out.
-	truncated int
 
 	mu     sync.RWMutex
 	synced bool
@@ -182,7 +170,7 @@ func (s *Store) Published() int {
 }
 
 // Put stores a slice, unless a limit refuses it: then the stored slice of that name stays. It returns the services that
-// changed. While any service is left out, only a list admits new services, as a whole.
+// changed. While any service is left out, only the next list admits new services, as a whole.
 func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.NamespacedName) {
 	is := sliceOf(published)
 	s.mu.Lock()
@@ -220,7 +208,6 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 		s.set(is.service, service{withheld: true}) // its other slices would be incomplete
 	}
 	s.excess[limit] = is.service.String()
-	s.askForList()
 	return changed
 }
 
@@ -285,12 +272,3 @@ func (s *Store) admit(to *content, of service, is *slice) Limit {
 
 // hold counts the memory of the stored services.
 func (s *Store) hold() { s.memory.Hold(s.cluster, s.bytes) }
-
-// askForList requests another list of the member, after a delay that grows with each list that leaves something out. It
-// does not block.
-func (s *Store) askForList() {
-	if s.again != nil {
-		time.AfterFunc(min(relistAtMost, relistAfter<<min(10, max(0, s.truncated-1))), s.again)
-		s.again = nil
-	}
-}

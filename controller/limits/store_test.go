@@ -4,6 +4,8 @@ package limits
 
 import (
 	"fmt"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"maps"
 	"math/rand/v2"
 	"regexp"
@@ -11,11 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -48,18 +45,11 @@ func demo(service string) types.NamespacedName {
 
 // list begins a list, and offers it slices.
 func (s *Store) list(imported map[types.NamespacedName]Weight, offered string) *List {
-	list := s.BeginList(imported, func() {})
+	list := s.BeginList(imported)
 	for word := range strings.FieldsSeq(offered) {
 		list.Offer(parsed(word))
 	}
 	return list
-}
-
-// asked reports whether the store asked for a list since the last call.
-func (s *Store) asked() bool {
-	asked := s.again == nil
-	s.again = func() {}
-	return asked
 }
 
 // held returns the slices, each with its service if it moved there from another one.
@@ -91,7 +81,7 @@ func names(services []types.NamespacedName) string {
 
 // TestStore plays lists and watches of a member, and checks after each step which services changed and which slices are stored.
 func TestStore(t *testing.T) {
-	type step struct{ do, changed, held string } // changed: "+" if another list is asked for, as something is left out
+	type step struct{ do, changed, held string }
 	for name, steps := range map[string][]step{
 		"within the limits": {
 			{"list", "", ""},
@@ -113,21 +103,21 @@ func TestStore(t *testing.T) {
 		"beyond the limits": {
 			{"list a=2 b=3", "a b", "a=2 b=3"},
 			{"put c=1", "c", "a=2 b=3 c=1"},
-			{"put d=1", "+", "a=2 b=3 c=1"}, // a service too many
+			{"put d=1", "", "a=2 b=3 c=1"}, // a service too many
 			{"delete d", "", "a=2 b=3 c=1"},
 			{"put a=6", "a", "a=6 b=3 c=1"},
-			{"put a=7", "+", "a=6 b=3 c=1"}, // an endpoint too many
-			{"put a/more=1", "+", "a=6 b=3 c=1"},
+			{"put a=7", "", "a=6 b=3 c=1"}, // an endpoint too many
+			{"put a/more=1", "", "a=6 b=3 c=1"},
 			{"put b=3", "b", "a=6 b=3 c=1"}, // it does not grow
 			{"put b=2", "b", "a=6 b=2 c=1"},
 			{"delete c", "c", "a=6 b=2"},
-			{"list a=6 b=2 c/1=1 c/2=2", "+ a b", "a=6 b=2"},
-			{"put c/1=1", "+", "a=6 b=2"},     // it would fit, without the rest of its service
+			{"list a=6 b=2 c/1=1 c/2=2", "a b", "a=6 b=2"},
+			{"put c/1=1", "", "a=6 b=2"},      // it would fit, without the rest of its service
 			{"import y=2 z=2", "", "a=6 b=2"}, // before all others, whatever their names
-			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "+ a b y z", "a=2 y=2 z/1=2 z/2=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b y z", "a=2 y=2 z/1=2 z/2=2"},
 			{"import a=2 b=2", "", "a=2 y=2 z/1=2 z/2=2"}, // more services than the limit, all still exported
-			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "+ b", "a=2 b=2 y=2 z/1=2 z/2=2"},
-			{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "+ z", "a=2 b=2 y=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "b", "a=2 b=2 y=2 z/1=2 z/2=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "z", "a=2 b=2 y=2"},
 			{"withholds z", "", "a=2 b=2 y=2"},
 			{"delete y", "y", "a=2 b=2"},
 			{"put z/1=2", "", "a=2 b=2"}, // only a list admits the whole service again
@@ -135,14 +125,14 @@ func TestStore(t *testing.T) {
 			{"list a=2", "b z", "a=2"},
 			{"put c=1", "c", "a=2 c=1"},
 			{"delete c", "c", "a=2"},
-			{"put a=2!", "+", "a=2"},
-			{"put b=2!", "+", "a=2"},
+			{"put a=2!", "", "a=2"},
+			{"put b=2!", "", "a=2"},
 			{"put b/more=1", "", "a=2"},
 			{"put a=1", "a", "a=1"},
-			{"list a=1 b/a=1 b=2! b/z=1", "+ a b", "a=1"},
-			{"list a=2! b=2!", "+ a b", ""},
-			{"put c=2!", "+", ""},
-			{"put d=2!", "+", ""},
+			{"list a=1 b/a=1 b=2! b/z=1", "a b", "a=1"},
+			{"list a=2! b=2!", "a b", ""},
+			{"put c=2!", "", ""},
+			{"put d=2!", "", ""},
 			{"counts 3", "", ""}, // however many services have a slice that is too large
 			{"move a=1", "", ""},
 			{"list", "a b c", ""},
@@ -156,7 +146,6 @@ func TestStore(t *testing.T) {
 				t.Error("it is complete before the first list")
 			}
 			for i, step := range steps {
-				s.asked()
 				var changed []types.NamespacedName
 				verb, rest, _ := strings.Cut(step.do, " ")
 				word, service, _ := strings.Cut(rest, " ")
@@ -190,9 +179,6 @@ func TestStore(t *testing.T) {
 					}
 				}
 				got := names(changed)
-				if s.asked() {
-					got = strings.TrimSpace("+ " + got)
-				}
 				if got != step.changed || s.held() != step.held {
 					t.Errorf("%d, %s: changed are %q, want %q; held is %q, want %q", i, step.do, got, step.changed, s.held(), step.held)
 				}
@@ -424,43 +410,4 @@ func TestKeepDuringAList(t *testing.T) {
 	if s.CountCopies(demo("a"), Weight{}); claimed <= 1000 || memory.held["west"] != claimed {
 		t.Errorf("%d of %d bytes are held", memory.held["west"], claimed)
 	}
-}
-
-// TestRelistsBecomeRare: while anything is left out, the member is listed again, less and less often, by the callback of the
-// last List.
-func TestRelistsBecomeRare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewStore("west", Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}, NewPool(1<<30), nil)
-		var delays []time.Duration
-		list := func(offered string) {
-			began, many := time.Now(), len(delays)
-			list := s.BeginList(nil, func() {
-				if delays = append(delays, time.Since(began)); len(delays) != many+1 {
-					t.Error("asked for two lists")
-				}
-			})
-			for word := range strings.FieldsSeq(offered) {
-				list.Offer(parsed(word))
-			}
-			s.Show(list)
-		}
-		for range 20 {
-			list("a/1=1 b/1=1")
-			s.Put(parsed("c=1"))
-			<-time.After(20 * time.Minute)
-			synctest.Wait()
-		}
-		if !slices.Equal(delays[:4], []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second}) || delays[19] != 10*time.Minute {
-			t.Errorf("delays of %v", delays)
-		}
-		if list("a/1=1"); len(delays) != 20 {
-			t.Error("asked for a list although all fit")
-		}
-		s.Put(parsed("b=1"))
-		<-time.After(20 * time.Minute)
-		synctest.Wait()
-		if delays[20] != 5*time.Second {
-			t.Errorf("delays of %v", delays)
-		}
-	})
 }

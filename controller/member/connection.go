@@ -192,17 +192,13 @@ func (m *Member) readHeartbeats(ctx context.Context) {
 	})
 }
 
-// readSlices lists the slices and watches them. The watch ends when slices that were left out are due for another list.
+// readSlices lists the slices and watches them.
 func (m *Member) readSlices(ctx context.Context) {
-	current, end := context.WithCancel(ctx)
 	m.follow(ctx, watchedSlices, m.back, func() (string, error) {
-		end()
-		current, end = context.WithCancel(ctx)
-		return m.listSlices(ctx, end)
+		return m.listSlices(ctx)
 	}, func(version string) error {
-		return watchFrom(current, m, watchedSlices, m.slicesRequest, version, m.putSlice, m.removeSlice)
+		return watchFrom(ctx, m, watchedSlices, m.slicesRequest, version, m.putSlice, m.removeSlice)
 	})
-	end()
 }
 
 // pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and doubled
@@ -211,9 +207,9 @@ const pageSize, pagesToGrow = 100, 8
 
 // listSlices lists the slices of a member in pages, and stores those that the limits allow. Only these and one page are in memory.
 // The list may come from another cluster than the last heartbeat, so the heartbeat is read again before the list becomes
-// visible. again is passed to limits.Store.BeginList.
-func (m *Member) listSlices(ctx context.Context, again func()) (version string, err error) {
-	selection := m.BeginList(m.set.config.Local.Imported(m.cluster), again)
+// visible.
+func (m *Member) listSlices(ctx context.Context) (version string, err error) {
+	selection := m.BeginList(m.set.config.Local.Imported(m.cluster))
 	defer func() {
 		if err != nil {
 			m.Abandon()

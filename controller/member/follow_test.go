@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 )
 
 // answers is a server that answers one request at a time: lists of slices are empty, and those of the heartbeat have leases, nil
@@ -62,41 +61,27 @@ func (m *Member) reads(t *testing.T) (stop func()) {
 	}
 }
 
-// TestEachWatchFollowsAList: slices are listed before each watch, which ends if there may be room for slices that were left out.
+// TestEachWatchFollowsAList: slices are listed before each watch.
 func TestEachWatchFollowsAList(t *testing.T) {
-	for name, test := range map[string]struct {
-		ends bool // the first watch, after a minute
-		room bool // appears during the first watch
-	}{"ended": {ends: true}, "there is room": {room: true}} {
-		synctest.Test(t, func(t *testing.T) {
-			var asked []string // of slices
-			server := answers(t, nil, func(request *http.Request, resource string) (io.ReadCloser, error) {
-				body, end := opened(request)
-				if resource != "leases" {
-					if asked = append(asked, "watch"); test.ends && len(asked) == 2 {
-						time.AfterFunc(time.Minute, func() { end.Close() })
-					} else if len(asked) == 2 {
-						go func() { _, _ = io.WriteString(end, event(t, "ADDED", encode(t, slice("one", "web", "2")), 0)) }()
-					}
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string // of slices
+		server := answers(t, nil, func(request *http.Request, resource string) (io.ReadCloser, error) {
+			body, end := opened(request)
+			if resource != "leases" {
+				if asked = append(asked, "watch"); len(asked) == 2 {
+					time.AfterFunc(time.Minute, func() { end.Close() })
 				}
-				return body, nil
-			})
-			m := (&surroundings{listed: func(string, []types.NamespacedName) { asked = append(asked, "list") }}).west()
-			pool := limits.NewPool(1)
-			pool.Hold("other", 1)
-			m.Store = limits.NewStore("west", limits.Default, pool, nil)
-			stop := connected(t, m, "https://west", server).reads(t)
-			<-time.After(time.Second)
-			if test.room {
-				pool.Hold("other", 0)
 			}
-			<-time.After(2 * time.Minute)
-			stop()
-			if got := strings.Join(asked, " "); got != "list watch list watch" {
-				t.Errorf("%s: asked for %q", name, got)
-			}
+			return body, nil
 		})
-	}
+		m := (&surroundings{listed: func(string, []types.NamespacedName) { asked = append(asked, "list") }}).west()
+		stop := connected(t, m, "https://west", server).reads(t)
+		<-time.After(2 * time.Minute)
+		stop()
+		if got := strings.Join(asked, " "); got != "list watch list watch" {
+			t.Errorf("asked for %q", got)
+		}
+	})
 }
 
 // TestBackoff: while watches fail, lists are retried with backoff. After a watch that lasted, the next request follows at once,

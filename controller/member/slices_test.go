@@ -31,7 +31,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // replace lists the slices of the server.
 func replace(t *testing.T, store *Member, server *pages) {
 	t.Helper()
-	_, err := connected(t, store, "https://west", server.serve(t)).listSlices(t.Context(), func() {})
+	_, err := connected(t, store, "https://west", server.serve(t)).listSlices(t.Context())
 	must(t, err)
 }
 

@@ -36,7 +36,7 @@ func (c *Cluster) overLimit(limit limits.Limit, over float64) {
 }
 
 // overItsLimits: imported services stay and follow their changes. Services beyond a limit are left out and reported,
-// and imported once there is room.
+// and imported by the next list once there is room.
 func overItsLimits(s *Set, east, west *Cluster) {
 	east.Options.MemberLimits = limits.Limits{Services: 3, Endpoints: 5, SliceBytes: 16 << 10}
 	east.Restart()
@@ -52,6 +52,8 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	east.overLimit(limits.Services, 1)
 	east.ExpectImports("c d e")
 	west.Withdraw("d")
+	east.ExpectImports("c e")
+	east.Restart() // lists west
 	east.ExpectImports("a c e")
 	east.overLimit(limits.Services, 0)
 
@@ -63,6 +65,7 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	s.Expect(View{"c": "west/10.65.8.1 west/10.65.8.2 -> VIP"}, east)
 	west.PutExport("c", "{exportedAnnotations: {note: short}}")
 	s.Expect(View{"c": "west/10.65.8.5 -> VIP"})
+	east.Restart()
 	east.overLimit(limits.SliceBytes, 0)
 
 	// Endpoints that stay because their slice is broken count, too.
@@ -78,6 +81,8 @@ func overItsLimits(s *Set, east, west *Cluster) {
 	east.overLimit(limits.Endpoints, 1)
 	s.Expect(View{"e": "west/10.65.9.1 -> VIP"}, east)
 	west.Start()
+	west.ExpectMetric(1, "clusterset_controller_leader")
+	east.Restart()
 	east.overLimit(limits.Endpoints, 0)
 }
 
