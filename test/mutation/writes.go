@@ -52,8 +52,8 @@ var merging = []mutant{
 
 // writing are mistakes in which objects are written, and by which process.
 var writing = []mutant{
-	at("controller/apply/slices.go", "a slice that somebody else made is overwritten",
-		`if unseen && export.IsManaged(written) && `, `if unseen && `),
+	at("controller/apply/slices.go", "nobody learns that a slice of another owner has the name of a published one",
+		`(!export.IsManaged(written) || export.ServiceOf(written) != p.observed.Service)`, `false`),
 	at("controller/apply/slices.go", "copies are written without an owner, and stay forever",
 		`waits := !haveImport && cluster`, `waits := !haveImport && known == nil && cluster`),
 	at("controller/controller.go", "a replica whose watch broke leads on what it read before, and vouches for it",
