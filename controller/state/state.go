@@ -173,6 +173,7 @@ type Endpoint struct {
 	Address string `json:"address"`
 	Cluster string `json:"cluster"`
 	State   string `json:"state"`
+	Reason  string `json:"reason"`
 	// Zone is empty if unknown.
 	Zone string `json:"zone,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -146,26 +147,28 @@ func explanation(in reconciler.Input, states map[string]string, problems state.F
 			}
 			for i := range slice.Endpoints {
 				endpoint := &slice.Endpoints[i]
-				address, ready, how := endpoint.Addresses[0], export.IsReady(endpoint), state.NotReady
+				address, ready := endpoint.Addresses[0], export.IsReady(endpoint)
+				how, why := state.NotReady, "not ready in "+cluster
 				switch level, _ := decision.Placement.Level(from, endpoint); {
 				case level == merge.Unused:
-					how = state.Outside
+					how, why = state.Outside, strings.Join(each.Rules, ", ")
 				case ready && !headless && len(slice.Ports) == 0:
-					how = state.Unused
+					how, why = state.Unused, "the Service in "+cluster+" has none of the imported ports"
 				case ready && hinted && forNobody(endpoint.Hints):
-					how = state.Waiting
+					how, why = state.Waiting, "hints put other endpoints first, until none of these is ready"
 				case ready:
-					how = state.Used
+					how, why = state.Used, "ready"
 					each.Ready++
 				case wasReady[address]:
 					how = state.Demoted
+					why = strings.Join(slices.Insert(slices.Clone(each.Rules), 0, each.State), ", ") + ": endpoints that come first are ready"
 				}
 				if ready && headless {
 					out.DNS = append(out.DNS, address)
 				}
 				each.Endpoints++
 				out.Endpoints = append(out.Endpoints, state.Endpoint{
-					Address: address, Cluster: cluster, State: how, Zone: ptr.Deref(endpoint.Zone, ""),
+					Address: address, Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
 				})
 			}
 		}

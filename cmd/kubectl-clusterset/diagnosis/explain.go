@@ -151,7 +151,7 @@ func (e *Explanation) Text(out io.Writer) error {
 		conditions = append(conditions, []any{name, each.Status, each.Reason, each.Message})
 	}
 	for _, each := range e.Endpoints {
-		endpoints = append(endpoints, []any{each.Address, each.Cluster, each.State})
+		endpoints = append(endpoints, []any{each.Address, each.Cluster, each.State, each.Reason})
 	}
 	for _, table := range []struct {
 		headings string
@@ -160,7 +160,7 @@ func (e *Explanation) Text(out io.Writer) error {
 		{importHeadings, imports},
 		{"EXPORT_OF SINCE STATE READY RULES", exports},
 		{"PREFERENCE STATUS REASON MESSAGE", conditions},
-		{"ENDPOINT CLUSTER STATE", endpoints},
+		{"ENDPOINT CLUSTER STATE REASON", endpoints},
 	} {
 		if err := Table(out, "\n", table.headings, table.rows); err != nil {
 			return err
