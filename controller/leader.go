@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/retry"
@@ -27,19 +25,11 @@ var ErrLost = errors.New("the leader Lease was lost: the process restarts, and w
 // replicas work at the same time. The context of lead ends with ctx, or when the Lease is lost. elect returns nil if ctx
 // ended, ErrLost if the Lease was lost, and otherwise the error of lead. Call it once per process.
 func (c *controller) elect(ctx context.Context, lead func(context.Context) error) error {
-	identity := c.options.Identity
-	if identity == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return fmt.Errorf("identity for leader election: %w", err)
-		}
-		identity = host + "_" + string(uuid.NewUUID())
-	}
 	return elect(ctx, leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
 			Client:     c.client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: c.options.Identity},
 		},
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}, lead)

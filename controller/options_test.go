@@ -13,24 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/limits"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
-
-// TestOptions: missing options get defaults. TestWrongFlags covers invalid values.
-func TestOptions(t *testing.T) {
-	few := limits.Limits{Services: 1, Endpoints: 2, SliceBytes: 3}
-	for given, want := range map[limits.Limits]limits.Limits{few: few, {}: limits.Default} {
-		completed, err := Options{
-			Cluster: "name.registry", Prefer: "cluster", MemberLimits: given,
-		}.complete()
-		if err != nil || completed.Namespace != member.DefaultNamespace || completed.Clock == nil || completed.Registry == nil ||
-			completed.MemberLimits != want {
-			t.Errorf("got %+v, %v", completed, err)
-		}
-	}
-}
 
 // TestRedirects: a write that is redirected fails. As the answer to a read, it would pass for a success.
 func TestRedirects(t *testing.T) {
@@ -42,7 +25,9 @@ func TestRedirects(t *testing.T) {
 		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)
 	}))
 	defer server.Close()
-	c, err := newController(Options{Config: &rest.Config{Host: server.URL}})
+	options := DefaultOptions()
+	options.Config = &rest.Config{Host: server.URL}
+	c, err := newController(options)
 	if err != nil {
 		t.Fatal(err)
 	}

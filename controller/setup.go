@@ -36,8 +36,7 @@ import (
 
 // newController returns a controller that is not running and has sent no request.
 func newController(options Options) (*controller, error) {
-	options, err := options.complete()
-	if err != nil {
+	if err := options.validate(); err != nil {
 		return nil, err
 	}
 	config := rest.CopyConfig(options.Config)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
@@ -46,9 +45,10 @@ func TestRenewedToken(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- controller.Run(ctx, controller.Options{
-			Config: config, Cluster: "east", Namespace: system, Clock: scenario.NewClock(60, 0), Liveness: liveness.Limits{StaleAfter: 4 * time.Hour},
-		})
+		options := controller.DefaultOptions()
+		options.Config, options.Cluster, options.Namespace, options.LeaderElection = config, "east", system, false
+		options.Clock, options.Liveness.StaleAfter = scenario.NewClock(60, 0), 4*time.Hour
+		ended <- controller.Run(ctx, options)
 	}()
 	t.Cleanup(func() { cancel(); must(t, <-ended) })
 	controllerOf(t, west)

@@ -59,7 +59,7 @@ const (
 // TestWhatValuesDo renders the chart with values, and checks their effect. TestManifestsAreCurrent covers the defaults.
 func TestWhatValuesDo(t *testing.T) {
 	for _, test := range []struct{ set, contains, lacks string }{
-		{"clusterId=east", "- --denied-namespaces=" + strings.Join(controller.DefaultDeniedNamespaces, ",") + "\n", ""},
+		{"clusterId=east", "- --denied-namespaces=" + strings.Join(controller.DefaultOptions().DeniedNamespaces, ",") + "\n", ""},
 		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
 		{"image.registry=example.org/mirror/", `image: "example.org/mirror/clusterset-dns/clusterset-controller:0.1.0"`, ""},
 		{"coredns.enabled=true", `image: "ghcr.io/clusterset-dns/coredns-slim:0.1.0"`, "clusterset-dns/coredns:"},

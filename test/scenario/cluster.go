@@ -51,7 +51,8 @@ type Cluster struct {
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {
-	c := &Cluster{Name: name, set: s, platform: platform, Options: platform.Options}
+	c := &Cluster{Name: name, set: s, platform: platform, Options: controller.DefaultOptions()}
+	c.Options.LeaderElection, c.Options.Dial = false, platform.Dial
 	var err error
 	c.Kube, err = kubernetes.NewForConfig(platform.Admin)
 	s.must(err)

@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"testing"
@@ -23,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 	"github.com/clusterset-dns/clusterset-dns/test/steps"
@@ -52,8 +52,8 @@ type Bed interface {
 type Platform struct {
 	// Admin has all rights, Controller the rights of the controller, and DNS at least the rights of CoreDNS.
 	Admin, Controller, DNS *rest.Config
-	// Options are additional options of the controller.
-	Options controller.Options
+	// Dial is that of the controller, nil for the default.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Credential returns a new kubeconfig with which a reader reads the cluster over the link between them.
 	Credential func(reader string) []byte
 	// Namespace is the namespace of the scenario's services.

@@ -66,7 +66,7 @@ func (c *Cluster) platform() scenario.Platform {
 	administrator.Host = "https://" + apiserver.Administrator
 	return scenario.Platform{
 		Admin: administrator, Controller: c.config, DNS: c.config, Credential: c.Kubeconfig, Namespace: Namespace,
-		Options: controller.Options{Dial: c.network.Dialer(c.name)},
+		Dial: c.network.Dialer(c.name),
 	}
 }
 

@@ -77,7 +77,7 @@ func TestHeartbeatVouches(t *testing.T) {
 		sim.Wait(2 * time.Minute)
 		beats("nothing is to be written", true)
 		east.SetEndpoints("web", "10.64.0.3")
-		sim.Wait(controller.DefaultStaleAfter - liveness.HeartbeatInterval)
+		sim.Wait(controller.DefaultOptions().Liveness.StaleAfter - liveness.HeartbeatInterval)
 		beats("not for long", true)
 		sim.Wait(time.Minute)
 		beats("no slice can be written", false)

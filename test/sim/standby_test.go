@@ -139,7 +139,7 @@ func TestAllReplicasAreKilled(t *testing.T) {
 		first.Kill()
 		east.StartReplica(known("second"))
 		sim.Wait(time.Minute)
-		if longest, _ := withoutHeartbeat(east, revision, at); longest > controller.DefaultStaleAfter {
+		if longest, _ := withoutHeartbeat(east, revision, at); longest > controller.DefaultOptions().Liveness.StaleAfter {
 			t.Errorf("no heartbeat for %s", longest)
 		}
 	})

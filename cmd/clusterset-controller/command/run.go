@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -40,7 +39,6 @@ func (f *flags) run(ctx context.Context) error {
 	if err := f.complete(); err != nil {
 		return err
 	}
-	f.Registry = prometheus.NewRegistry()
 	f.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting clusterset-controller", "version", f.Version, "memoryLimit", debug.SetMemoryLimit(-1))
