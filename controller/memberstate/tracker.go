@@ -59,8 +59,6 @@ type Tracker struct {
 	// ticked is when tick last ran, and isolated whether none of several members was reachable then.
 	ticked   time.Time
 	isolated bool
-	// later are functions that change calls without the lock.
-	later []func()
 	// set and network are the cluster set and the network of the local cluster.
 	set, network string
 
@@ -105,8 +103,8 @@ func NewTracker(
 	}
 }
 
-// Handle sets the function that is called, without the lock of the Tracker, when the Verdict on a member or its Properties
-// changed so that its services must be reconciled. Call Handle before Run, and before members are read.
+// Handle sets the function that is called when the Verdict on a member or its Properties changed so that its services must be
+// reconciled. It must not call the Tracker. Call Handle before Run, and before members are read.
 func (t *Tracker) Handle(changed func(cluster string)) { t.changed = changed }
 
 // Of returns the facts about a cluster, which may be no member. Maps and lists in them are shared and must not be changed.
@@ -237,9 +235,7 @@ func (t *Tracker) offer(now time.Time, m *Member) {
 	targets, err := t.DecodeTargets(text, m.source.CIDRs())
 	if err != nil && text != m.invalid {
 		m.invalid = text
-		t.later = append(t.later, func() {
-			t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
-		})
+		t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
 	}
 	m.Offered(now, targets)
 }
@@ -281,23 +277,18 @@ func (t *Tracker) put(now time.Time, m *Member) {
 		redescribed = m.accept(now)
 	}
 	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
-		t.later = append(t.later, func() { t.changed(is.Cluster) })
+		t.changed(is.Cluster)
 	}
 	if is.State != was.State || is.Reason != was.Reason || is.Token != was.Token && is.Token != "" {
-		t.later = append(t.later, func() { t.reporter.judged(source, was, is) })
+		t.reporter.judged(source, was, is)
 	}
 }
 
-// change calls do with the lock, and then the functions of later without it.
+// change calls do with the lock.
 func (t *Tracker) change(do func(now time.Time)) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	do(t.clock.Now())
-	later := t.later
-	t.later = nil
-	t.mu.Unlock()
-	for _, tell := range later {
-		tell()
-	}
 }
 
 // tick judges what time alone changed.

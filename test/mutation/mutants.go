@@ -122,7 +122,7 @@ var judging = []mutant{
 	at("controller/memberstate/tracker.go", "what confirms the loss of a few exports confirms the later loss of all",
 		` || lacking > m.lacking`, ``),
 	at("controller/memberstate/tracker.go", "what is judged of a member changes nothing until something else does",
-		`		t.later = append(t.later, func() { t.changed(is.Cluster) })
+		`		t.changed(is.Cluster)
 `, ``),
 	at("controller/liveness/judge.go", "failover takes three times as long as documented",
 		`gapFrom()) >= limits.StaleAfter:`, `gapFrom()) >= 3*limits.StaleAfter:`),
