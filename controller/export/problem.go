@@ -38,17 +38,10 @@ type Problem struct {
 	Object string
 	// Message is one sentence about the first occurrence, at most 256 bytes.
 	Message string
-	// Count is the number of occurrences, at least 1.
-	Count int
 }
 
 // String returns the problem as one sentence.
-func (p Problem) String() string {
-	if p.Count > 1 {
-		return fmt.Sprintf("%s: %s (%d times)", p.Object, p.Message, p.Count)
-	}
-	return p.Object + ": " + p.Message
-}
+func (p Problem) String() string { return p.Object + ": " + p.Message }
 
 // Invalid is why a ServiceExport contributes nothing. It becomes the condition Valid=False of the ServiceExport.
 type Invalid struct {
@@ -72,7 +65,7 @@ const (
 // problems collects problems, one for each reason and object.
 type problems struct {
 	list  []Problem
-	index map[problemKey]int
+	known map[problemKey]bool
 }
 
 type problemKey struct {
@@ -85,16 +78,14 @@ const maxMessage = 256
 
 func (p *problems) add(reason Reason, object, format string, args ...any) {
 	key := problemKey{reason, object}
-	if at, known := p.index[key]; known {
-		p.list[at].Count++
+	if p.known[key] {
 		return
 	}
-	message := Cut(fmt.Sprintf(format, args...), maxMessage)
-	if p.index == nil {
-		p.index = make(map[problemKey]int)
+	if p.known == nil {
+		p.known = make(map[problemKey]bool)
 	}
-	p.index[key] = len(p.list)
-	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: message, Count: 1})
+	p.known[key] = true
+	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: Cut(fmt.Sprintf(format, args...), maxMessage)})
 }
 
 // Cut shortens a text to the given number of bytes, at least three. A shortened text ends in "...".

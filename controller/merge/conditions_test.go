@@ -14,7 +14,7 @@ func TestExportConditions(t *testing.T) {
 	const (
 		see     = "The service is not exported: see condition Valid."
 		ready   = "Ready True Ready The service is exported.\nConflict False NoConflicts " + agree
-		partial = `The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times), ` +
+		partial = `The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out, ` +
 			`EndpointSlice demo/web-1: ::1 is not the address of a pod.`
 	)
 	for name, test := range map[string]struct {
@@ -25,13 +25,13 @@ func TestExportConditions(t *testing.T) {
 		"valid": {func(*Observed) {}, true, "Valid True Valid The Service can be exported.\n" + ready},
 		"valid with parts left out": {func(o *Observed) {
 			o.Problems = []export.Problem{
-				{Reason: export.ReasonReservedKey, Object: "ServiceExport demo/web", Message: `label "k8s.io/a" is left out`, Count: 2},
-				{Reason: export.ReasonBadAddress, Object: "EndpointSlice demo/web-1", Message: "::1 is not the address of a pod", Count: 1},
+				{Reason: export.ReasonReservedKey, Object: "ServiceExport demo/web", Message: `label "k8s.io/a" is left out`},
+				{Reason: export.ReasonBadAddress, Object: "EndpointSlice demo/web-1", Message: "::1 is not the address of a pod"},
 			}
 		}, true, "Valid True Valid " + partial + "\n" + ready},
 		"valid with many parts left out": {func(o *Observed) {
 			for range 12 {
-				o.Problems = append(o.Problems, export.Problem{Object: "o", Message: "m", Count: 1})
+				o.Problems = append(o.Problems, export.Problem{Object: "o", Message: "m"})
 			}
 		}, true, "Valid True Valid The Service can be exported." + strings.Repeat(" o: m,", 10) + " 2 more.\n" + ready},
 		"no Service": {func(o *Observed) {

@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,36 +28,44 @@ type Property struct {
 	Dissent []*export.View
 }
 
+// properties are in the order of their reasons, as the condition Conflict lists them.
 var properties = []Property{
-	of("type", v1beta1.ServiceExportReasonTypeConflict,
-		func(s *export.Spec) string { return string(s.Type) }),
-	of("sessionAffinity", v1beta1.ServiceExportReasonSessionAffinityConflict,
-		func(s *export.Spec) string { return string(s.SessionAffinity) }),
-	of("sessionAffinityConfig", v1beta1.ServiceExportReasonSessionAffinityConfigConflict,
-		func(s *export.Spec) string { return affinityText(s.SessionAffinityConfig) }),
-	of("internalTrafficPolicy", v1beta1.ServiceExportReasonInternalTrafficPolicyConflict,
-		func(s *export.Spec) string { return string(s.InternalTrafficPolicy) }),
-	of("trafficDistribution", v1beta1.ServiceExportReasonTrafficDistributionConflict,
-		func(s *export.Spec) string { return s.TrafficDistribution }),
-	of("exportedLabels", v1beta1.ServiceExportReasonLabelsConflict,
-		func(s *export.Spec) string { return mapText(s.Labels) }),
 	of("exportedAnnotations", v1beta1.ServiceExportReasonAnnotationsConflict,
 		func(s *export.Spec) string { return mapText(s.Annotations) }),
-	of("ports", v1beta1.ServiceExportReasonPortConflict,
-		func(s *export.Spec) string { return portsText(s.Ports) }),
 	of("ipFamilies", v1beta1.ServiceExportReasonIPFamilyConflict,
 		func(s *export.Spec) string { return familiesText(s.IPFamilies) }),
+	of("internalTrafficPolicy", v1beta1.ServiceExportReasonInternalTrafficPolicyConflict,
+		func(s *export.Spec) string { return string(s.InternalTrafficPolicy) }),
+	of("exportedLabels", v1beta1.ServiceExportReasonLabelsConflict,
+		func(s *export.Spec) string { return mapText(s.Labels) }),
+	of("ports", v1beta1.ServiceExportReasonPortConflict,
+		func(s *export.Spec) string { return portsText(s.Ports) }),
+	of("sessionAffinityConfig", v1beta1.ServiceExportReasonSessionAffinityConfigConflict,
+		func(s *export.Spec) string { return affinityText(s.SessionAffinityConfig) }),
+	of("sessionAffinity", v1beta1.ServiceExportReasonSessionAffinityConflict,
+		func(s *export.Spec) string { return string(s.SessionAffinity) }),
+	of("trafficDistribution", v1beta1.ServiceExportReasonTrafficDistributionConflict,
+		func(s *export.Spec) string { return s.TrafficDistribution }),
+	of("type", v1beta1.ServiceExportReasonTypeConflict,
+		func(s *export.Spec) string { return string(s.Type) }),
 }
 
 func of(field string, reason v1beta1.ServiceExportConditionReason, text func(*export.Spec) string) Property {
 	return Property{Field: field, Reason: reason, Text: text}
 }
 
-// compare returns all properties of the decision. They depend only on the specs of the views and the precedence.
-func compare(views []*export.View, agreed Decision) []Property {
-	all := slices.Clone(properties)
+// maxDissent bounds the clusters that a message names for a property.
+const maxDissent = 3
+
+// compare returns all properties of the decision, and the reason and the message of the condition Conflict, which are empty
+// without conflicts. They depend only on the specs of the views and the precedence.
+func compare(views []*export.View, agreed Decision) (all []Property, reason, message string) {
+	var reasons, messages []string
+	all = slices.Clone(properties)
+	first := *agreed.spec
+	first.IPFamilies = agreed.families
 	for i := range all {
-		p, used := &all[i], all[i].Text(agreed.spec)
+		p, used := &all[i], all[i].Text(&first)
 		for _, view := range views {
 			var differs bool
 			switch p.Reason {
@@ -73,27 +80,11 @@ func compare(views []*export.View, agreed Decision) []Property {
 				p.Dissent = append(p.Dissent, view)
 			}
 		}
-	}
-	return all
-}
-
-// maxDissent bounds the clusters that a message names for a property.
-const maxDissent = 3
-
-// conflicts returns the reason and the message of the condition Conflict, empty without conflicts. Both list the
-// conflicts by reason.
-func conflicts(views []*export.View, agreed Decision) (reason, message string) {
-	first := views[0]
-	var reasons, messages []string
-	for _, p := range slices.SortedFunc(slices.Values(agreed.Properties),
-		func(a, b Property) int { return cmp.Compare(a.Reason, b.Reason) }) {
 		if len(p.Dissent) == 0 {
 			continue
 		}
-		used := *first.Spec
-		used.IPFamilies = agreed.families
 		text := fmt.Sprintf("Conflicting %s. Using %q from service export in %q. %d/%d clusters disagree.",
-			p.Field, shorten(p.Text(&used)), first.Cluster, len(p.Dissent), len(views))
+			p.Field, shorten(used), views[0].Cluster, len(p.Dissent), len(views))
 		for _, view := range p.Dissent[:min(len(p.Dissent), maxDissent)] {
 			text += fmt.Sprintf(" %q has %q.", view.Cluster, shorten(p.Text(view.Spec)))
 		}
@@ -105,7 +96,7 @@ func conflicts(views []*export.View, agreed Decision) (reason, message string) {
 	if left := len(agreed.keys) - len(agreed.ports); left > 0 {
 		messages = append(messages, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts, left))
 	}
-	return strings.Join(reasons, ","), strings.Join(messages, " ")
+	return all, strings.Join(reasons, ","), strings.Join(messages, " ")
 }
 
 // outOfReach reports whether some clients of an import with the families in used cannot reach backends with the families

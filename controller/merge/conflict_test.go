@@ -87,7 +87,7 @@ func TestConflict(t *testing.T) {
 		"type":                                  {"80/TCP; 80/TCP headless; 80/TCP; 80/TCP headless; 80/TCP", `cluster-1 cluster-2 cluster-3 cluster-4 cluster-5; TypeConflict "ClusterSetIP" (cluster-2 "Headless") (cluster-4 "Headless")`},
 		"equally old exports go by cluster":     {"cluster=b 80/TCP headless; cluster=a age=1 80/TCP; cluster=c age=1 80/TCP headless", `a b c; TypeConflict "ClusterSetIP" (b "Headless") (c "Headless")`},
 		"session affinity config":               {"80/TCP timeout=5; 80/TCP timeout=6; 80/TCP timeout=5", `cluster-1 cluster-2 cluster-3; SessionAffinityConfigConflict "clientIP.timeoutSeconds=5" (cluster-2 "clientIP.timeoutSeconds=6")`},
-		"session affinity with a config":        {"80/TCP; 80/TCP timeout=6", `cluster-1 cluster-2; SessionAffinityConflict "None" (cluster-2 "ClientIP"); SessionAffinityConfigConflict "" (cluster-2 "clientIP.timeoutSeconds=6")`},
+		"session affinity with a config":        {"80/TCP; 80/TCP timeout=6", `cluster-1 cluster-2; SessionAffinityConfigConflict "" (cluster-2 "clientIP.timeoutSeconds=6"); SessionAffinityConflict "None" (cluster-2 "ClientIP")`},
 		"traffic distribution":                  {"80/TCP distribution=PreferClose; 80/TCP; 80/TCP distribution=PreferSameNode", `cluster-1 cluster-2 cluster-3; TrafficDistributionConflict "PreferClose" (cluster-2 "") (cluster-3 "PreferSameNode")`},
 		"exported labels":                       {"80/TCP labels=b=c,a=b; 80/TCP labels=a=b", `cluster-1 cluster-2; LabelsConflict "a=b,b=c" (cluster-2 "a=b")`},
 		"exported annotations":                  {"80/TCP; 80/TCP annotations=a=b", `cluster-1 cluster-2; AnnotationsConflict "" (cluster-2 "a=b")`},

@@ -16,7 +16,7 @@ import (
 type Decision struct {
 	// Precedence are the contributions whose Service exists, in their precedence.
 	Precedence []Contribution
-	// Properties are all properties on which exports can disagree, in the order of the API. Conflict is the message of
+	// Properties are all properties on which exports can disagree, in the order of their reasons. Conflict is the message of
 	// the condition Conflict, and reason its reason; empty without conflicts.
 	Properties       []Property
 	Conflict, reason string
@@ -44,8 +44,7 @@ func resolve(contributions []Contribution) (agreed Decision) {
 	agreed = Decision{
 		Precedence: contributions, spec: views[0].Spec, union: unite(views), families: commonFamilies(views),
 	}
-	agreed.Properties = compare(views, agreed)
-	agreed.reason, agreed.Conflict = conflicts(views, agreed)
+	agreed.Properties, agreed.reason, agreed.Conflict = compare(views, agreed)
 	return agreed
 }
 
