@@ -81,7 +81,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices, copie
 	default:
 		return nil, found.list, used
 	}
-	if from.Keep {
+	if used == nil && from.Keep {
 		used = endpointSlices
 	}
 	return view, found.list, used

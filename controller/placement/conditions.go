@@ -14,45 +14,26 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// ConditionPreferCluster is the type of an import's condition that shows in which order clusters are used. Only imports
-// with a preference have it.
-const ConditionPreferCluster = export.Domain + "/PreferCluster"
-
-// Reasons of ConditionPreferCluster.
+// Types of the conditions of an import about placement. Only imports that ask for it have them.
 const (
-	// ReasonHinted (True): hints put the local cluster first.
-	ReasonHinted = "Hinted"
-	// ReasonDemoted (True): endpoints of clusters in later tiers are demoted.
-	ReasonDemoted = "Demoted"
-	// ReasonUnknownPreference: the annotation prefer is invalid and has no effect.
-	ReasonUnknownPreference = "UnknownPreference"
+	// ConditionPreferCluster shows in which order clusters are used.
+	ConditionPreferCluster = export.Domain + "/PreferCluster"
+	// ConditionAllowedClusters shows whose endpoints are used.
+	ConditionAllowedClusters = export.Domain + "/AllowedClusters"
+	// ConditionWeights shows whether the requested shares of the traffic are in effect.
+	ConditionWeights = export.Domain + "/Weights"
 )
 
-// ConditionAllowedClusters is the type of an import's condition that shows its allowed clusters. Only imports that restrict them
-// have it.
-const ConditionAllowedClusters = export.Domain + "/AllowedClusters"
-
-// Reasons of ConditionAllowedClusters.
+// Reasons of these conditions.
 const (
-	// ReasonLimited (True): only endpoints of allowed clusters are used.
-	ReasonLimited = "Limited"
-	// ReasonInvalidAllowedClusters: the annotation allowed-clusters is invalid or empty. Each cluster uses only its local
-	// endpoints.
-	ReasonInvalidAllowedClusters = "InvalidAllowedClusters"
-)
-
-// ConditionWeights is the type of an import's condition that shows whether the requested shares of the traffic are in
-// effect. Only imports with weights have it.
-const ConditionWeights = export.Domain + "/Weights"
-
-// Reasons of ConditionWeights.
-const (
-	// ReasonInEffect (True): shares are as requested, as far as whole endpoints allow.
+	// ReasonInEffect (True): clients use endpoints as requested, as far as whole endpoints allow.
 	ReasonInEffect = "InEffect"
-	// ReasonOtherShares: clusters have too few ready endpoints, are not in the tier in use, or do not export the service.
+	// ReasonInvalidAnnotation: the annotation is invalid and has no effect. With invalid allowed clusters, each cluster uses only its
+	// local endpoints.
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+	// ReasonOtherShares: clusters have too few ready endpoints for their weights, are not in the tier in use, or do not export the
+	// service.
 	ReasonOtherShares = "OtherShares"
-	// ReasonInvalidWeights: the annotation weights is invalid and has no effect.
-	ReasonInvalidWeights = "InvalidWeights"
 )
 
 // Kinds are the types of all conditions of placements.
@@ -60,75 +41,48 @@ var Kinds = []string{ConditionPreferCluster, ConditionAllowedClusters, Condition
 
 // Conditions implements merge.Placement.
 func (p *placement) Conditions() (all []metav1.Condition) {
-	for _, condition := range []*metav1.Condition{p.preferCondition(), p.allowedClustersCondition(), p.weightsCondition()} {
-		if condition != nil {
-			all = append(all, *condition)
+	tell := func(kind, annotation string, err error, unmet, met string) {
+		condition := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: ReasonOtherShares, Message: unmet}
+		if err != nil {
+			condition.Reason, condition.Message = ReasonInvalidAnnotation, fmt.Sprintf("Exported annotation %s: %v.", annotation, err)
+		} else if unmet == "" {
+			condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonInEffect, met
 		}
+		all = append(all, condition)
+	}
+	// Without an export, an older schema of the import may have dropped the preference.
+	known := len(p.places) > 0 || meta.FindStatusCondition(p.imported.Status.Conditions, ConditionPreferCluster) != nil
+	if known && (p.tiers.Any() || p.tiersErr != nil) {
+		how := "Those that wait are not ready"
+		if p.hinted {
+			how = "Hints put this cluster first"
+		}
+		tell(ConditionPreferCluster, export.AnnotationPrefer, p.tiersErr, "",
+			fmt.Sprintf("Endpoints are used in this order of clusters: %s. %s.", p.tiers.text, how))
+	}
+	if p.allowed != nil {
+		tell(ConditionAllowedClusters, export.AnnotationAllowedClusters, p.allowedErr, "",
+			fmt.Sprintf("Only endpoints of these clusters are used: %s.", p.imported.Annotations[export.AnnotationAllowedClusters]))
+	}
+	if p.weights != nil || p.weightsErr != nil {
+		tell(ConditionWeights, export.AnnotationWeights, p.weightsErr, p.unmet(), fmt.Sprintf(
+			"The shares are those asked for, as far as whole endpoints allow: %s.", p.imported.Annotations[export.AnnotationWeights]))
 	}
 	return all
 }
 
-// preferCondition returns the ConditionPreferCluster of the import, nil if it has none.
-func (p *placement) preferCondition() *metav1.Condition {
-	if len(p.places) == 0 && meta.FindStatusCondition(p.imported.Status.Conditions, ConditionPreferCluster) == nil {
-		return nil // an older schema of the import may have dropped the preference
-	}
-	const kind = ConditionPreferCluster
-	switch {
-	case p.tiersErr != nil:
-		return condition(kind, metav1.ConditionFalse, ReasonUnknownPreference, "Exported annotation %s: %v.",
-			export.AnnotationPrefer, p.tiersErr)
-	case !p.tiers.Any():
-		return nil
-	case !p.hinted:
-		return condition(kind, metav1.ConditionTrue, ReasonDemoted,
-			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", p.tiers.text)
-	}
-	return condition(kind, metav1.ConditionTrue, ReasonHinted,
-		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", p.tiers.text)
-}
-
-// allowedClustersCondition returns the ConditionAllowedClusters of the import, nil without allowed clusters.
-func (p *placement) allowedClustersCondition() *metav1.Condition {
-	switch {
-	case p.allowed == nil:
-		return nil
-	case p.allowedErr != nil:
-		return condition(ConditionAllowedClusters, metav1.ConditionFalse, ReasonInvalidAllowedClusters,
-			"Exported annotation %s: %v. Only endpoints of this cluster are used.", export.AnnotationAllowedClusters, p.allowedErr)
-	}
-	return condition(ConditionAllowedClusters, metav1.ConditionTrue, ReasonLimited,
-		"Only endpoints of these clusters are used: %s.", p.imported.Annotations[export.AnnotationAllowedClusters])
-}
-
-// weightsCondition returns the ConditionWeights of the import, nil without weights.
-func (p *placement) weightsCondition() *metav1.Condition {
-	not := func(reason, format string, args ...any) *metav1.Condition {
-		return condition(ConditionWeights, metav1.ConditionFalse, reason, format, args...)
-	}
-	switch {
-	case p.weightsErr != nil:
-		return not(ReasonInvalidWeights, "Exported annotation %s: %v.", export.AnnotationWeights, p.weightsErr)
-	case p.weights == nil:
-		return nil
-	case len(p.weighings) == 0:
-		return not(ReasonOtherShares, "No endpoint is ready.")
+// unmet returns a text about the shares that differ from the requested ones, empty if none does.
+func (p *placement) unmet() string {
+	if len(p.weighings) == 0 {
+		return "No endpoint is ready."
 	}
 	var families []string
 	for _, family := range slices.Sorted(maps.Keys(p.weighings)) {
 		if unmet := p.weighings[family].unmet(p.weights, p.places); len(unmet) > 0 {
-			families = append(families, string(family)+": "+export.Listed(unmet))
+			families = append(families, string(family)+": "+export.Listed(unmet)+".")
 		}
 	}
-	if len(families) > 0 {
-		return not(ReasonOtherShares, "%s.", strings.Join(families, "; "))
-	}
-	return condition(ConditionWeights, metav1.ConditionTrue, ReasonInEffect,
-		"The shares are those asked for, as far as whole endpoints allow: %s.", p.imported.Annotations[export.AnnotationWeights])
-}
-
-func condition(kind string, status metav1.ConditionStatus, reason, format string, args ...any) *metav1.Condition {
-	return &metav1.Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return strings.Join(families, " ")
 }
 
 // unmet returns a text about each share that differs from the requested one by more than whole endpoints explain, sorted

@@ -15,8 +15,8 @@ import (
 
 // TestAllowedClusters: endpoints outside are never used, even if no others are left, and the condition says so.
 func TestAllowedClusters(t *testing.T) {
-	const prefix = "True Limited Only endpoints of these clusters are used: "
-	const invalid = "False InvalidAllowedClusters Exported annotation clusterset-dns.github.io/allowed-clusters: "
+	const prefix = "True InEffect Only endpoints of these clusters are used: "
+	const invalid = "False InvalidAnnotation Exported annotation clusterset-dns.github.io/allowed-clusters: "
 	for name, test := range map[string]struct {
 		within, down string
 		used         string // as in orderText
@@ -83,7 +83,7 @@ func TestWeights(t *testing.T) {
 		"nothing for a misspelled id": {"wst=0, west=50", "", "east=2 west=2", "", "east=2 west=2", met + "wst=0, west=50."},
 		"more than a whole":           {"west=70, east=40", "", "east=40 west=70 south=5", "", "east=40 west=70", met + "west=70, east=40."},
 		"nothing is ready":            {"west=25", "", "", "", "", "False OtherShares No endpoint is ready."},
-		"invalid":                     {"west=much", "", "east=2 west=3", "", "east=2 west=3", `False InvalidWeights Exported annotation clusterset-dns.github.io/weights: "west=much" are no weights: use <cluster id>=<0 to 100>, separated by commas.`},
+		"invalid":                     {"west=much", "", "east=2 west=3", "", "east=2 west=3", `False InvalidAnnotation Exported annotation clusterset-dns.github.io/weights: "west=much" are no weights: use <cluster id>=<0 to 100>, separated by commas.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, result := settled(t, newObserved("zone-a"),

@@ -39,14 +39,14 @@ func TestLocality(t *testing.T) {
 		hints              string // of east, then of west
 		distribution, told string
 	}{
-		"the annotation":            {changes{prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
-		"the operator":              {nil, labelled, "cluster", "a,b *", "PreferClose", "True Hinted"},
-		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True Hinted"},
-		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False UnknownPreference"},
-		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False UnknownPreference"},
-		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True Demoted"},
-		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b *", "PreferClose", "True Hinted"},
-		"too many, but a zone":      {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a b", "PreferClose", "True Demoted"},
+		"the annotation":            {changes{prefers("cluster")}, labelled, "", "a,b *", "PreferClose", "True InEffect"},
+		"the operator":              {nil, labelled, "cluster", "a,b *", "PreferClose", "True InEffect"},
+		"both":                      {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b *", "PreferSameZone", "True InEffect"},
+		"the zone, one not valid":   {changes{distribution("PreferSameZone"), prefers(">")}, labelled, "", "a b", "PreferSameZone", "False InvalidAnnotation"},
+		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "none none", "", "False InvalidAnnotation"},
+		"some without a zone":       {changes{prefers("cluster")}, mixed, "", "none none", "", "True InEffect"},
+		"tiers":                     {changes{prefers("local > west")}, labelled, "", "a,b *", "PreferClose", "True InEffect"},
+		"too many, but a zone":      {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a b", "PreferClose", "True InEffect"},
 		"headless":                  {changes{prefers("cluster"), headless}, labelled, "", "none none", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

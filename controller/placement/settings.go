@@ -89,7 +89,7 @@ func parseAllowed(annotations map[string]string) (allowed, error) {
 	}
 	selector, err := scope.ParseSelector(text)
 	if err != nil {
-		return &scope.Selector{}, refuse(text, "no cluster selector", err)
+		return &scope.Selector{}, refuse(text, "no cluster selector, so that only endpoints of this cluster are used", err)
 	}
 	return &selector, nil
 }

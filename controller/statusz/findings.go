@@ -299,7 +299,7 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found s
 	}
 	for _, kind := range placement.Kinds {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
-		if export.IsManaged(from) && told != nil && told.Status == metav1.ConditionFalse && told.Reason != placement.ReasonOtherShares {
+		if export.IsManaged(from) && told != nil && told.Reason == placement.ReasonInvalidAnnotation {
 			found.Warn("preferences", "Correct spec.exportedAnnotations on the ServiceExports of all clusters.", "%s: %s", name, told.Message)
 		}
 	}

@@ -97,7 +97,7 @@ func TestFindingsOfImports(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
 	}
-	nowhere := imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionAllowedClusters, Status: "False", Message: "No border."})
+	nowhere := imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionAllowedClusters, Status: "False", Reason: placement.ReasonInvalidAnnotation, Message: "Not valid."})
 	for name, test := range map[string]struct {
 		of       *v1beta1.ServiceImport
 		exported bool
@@ -107,7 +107,7 @@ func TestFindingsOfImports(t *testing.T) {
 		"foreign and unused":       {imported(nil), false, ""},
 		"not ready":                {imported(ours, ready("False", "Pending", "No cluster exports it.")), true, "imports-ready failed: Import shop/db is not ready: No cluster exports it. > Correct what the message names, or change or withdraw the exports of the service."},
 		"foreign":                  {imported(nil), true, "imports-foreign failed: The controller does not manage ServiceImport shop/db, so exports with this name are not imported. > Let the controller adopt it with its IP: `kubectl --context <context of east> -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context <context of east> -n shop delete serviceimport db`."},
-		"invalid allowed clusters": {nowhere, true, "preferences warning: shop/db: No border. > Correct spec.exportedAnnotations on the ServiceExports of all clusters."},
+		"invalid allowed clusters": {nowhere, true, "preferences warning: shop/db: Not valid. > Correct spec.exportedAnnotations on the ServiceExports of all clusters."},
 		"a preference in use":      {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionPreferCluster, Status: "True"}), true, ""},
 	} {
 		var got []string

@@ -70,11 +70,11 @@ func preferCluster(s *Set, east, west *Cluster) {
 		c.Serve(map[*Cluster]string{east: "web:10.64.0.10", west: "web:10.65.0.10"}[c])
 		c.Prefer("web", placement.PreferCluster)
 	}
-	const home = "east=east-a,east-b west=elsewhere PreferClose True Hinted"
+	const home = "east=east-a,east-b west=elsewhere PreferClose True InEffect"
 	east.ExpectHints("web", home)
-	west.ExpectHints("web", "east=elsewhere west=west-a,west-b PreferClose True Hinted")
+	west.ExpectHints("web", "east=elsewhere west=west-a,west-b PreferClose True InEffect")
 	east.PutNode("new", "null")
-	east.ExpectHints("web", "east=- west=- - True Demoted")
+	east.ExpectHints("web", "east=- west=- - True InEffect")
 	east.ExpectMetric(1, "clusterset_controller_nodes_without_zone")
 	east.RemoveNode("new")
 	east.ExpectHints("web", home)
@@ -82,7 +82,7 @@ func preferCluster(s *Set, east, west *Cluster) {
 	east.Stop()
 	east.PutNode("new", "east-c")
 	east.Start()
-	const more = "east=east-a,east-b,east-c west=elsewhere PreferClose True Hinted"
+	const more = "east=east-a,east-b,east-c west=elsewhere PreferClose True InEffect"
 	east.ExpectHints("web", more)
 	for _, c := range s.clusters {
 		c.PutExport("web", "{exportedAnnotations: null}")
