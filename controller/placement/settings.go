@@ -20,12 +20,8 @@ const (
 	PreferNone = "none"
 )
 
-const (
-	// maxTiers bounds the tiers of a list.
-	maxTiers = 8
-	// maxReason bounds the text of an error of another package, in bytes.
-	maxReason = 256
-)
+// maxTiers bounds the tiers of a list.
+const maxTiers = 8
 
 // Tiers is an ordered list of tiers of clusters, best first. Clusters in no tier come last. The zero value treats all
 // clusters alike. It is immutable.
@@ -94,7 +90,7 @@ func parseAllowed(annotations map[string]string) (allowed, error) {
 	return &selector, nil
 }
 
-// refuse returns the error for a text. The reason may quote another cluster's text.
+// refuse returns the error for a text, whose error may quote another cluster's text.
 func refuse(text, what string, err error) error {
-	return fmt.Errorf("%.63q is %s: %s", text, what, export.Cut(err.Error(), maxReason))
+	return fmt.Errorf("%.63q is %s: %s", text, what, export.Cut(err.Error(), 256))
 }

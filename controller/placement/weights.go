@@ -11,9 +11,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
-// maxWeights bounds the clusters with a weight.
-const maxWeights = 64
-
 // Weights are the percentages of the traffic that clusters should get, by id. Clusters without a weight share the rest.
 type Weights map[string]int
 
@@ -41,9 +38,6 @@ func parseWeights(text string) (Weights, error) {
 			return nil, refuse("%.63q has two", id)
 		}
 		weights[id] = weight
-	}
-	if len(weights) > maxWeights {
-		return nil, refuse("use at most %d", maxWeights)
 	}
 	return weights, nil
 }
