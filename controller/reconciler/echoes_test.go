@@ -18,7 +18,7 @@ import (
 // TestEchoes plays passes and events of one service: only an event that shows exactly what the last pass wrote is no reason for
 // another pass.
 func TestEchoes(t *testing.T) {
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	r, web := withAPI(t), types.NamespacedName{Namespace: "demo", Name: "web"}
 	for name, steps := range map[string]string{
 		"what others write is due":         "shows:a5!",
 		"what was written is not":          "begins ends:a5 shows:a5 shows:a6!",
@@ -39,7 +39,7 @@ func TestEchoes(t *testing.T) {
 		"the event comes while it runs":  "begins ends:a5 begins shows:a5 ends:!",
 		"resourceVersions go back":       "begins ends:a500 shows:a4! begins ends:a5 shows:a5",
 	} {
-		r := withAPI(t)
+		r.echoes = newEchoes()
 		versions := func(text string) sets.Set[apply.Version] {
 			all := sets.Set[apply.Version]{}
 			for _, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
