@@ -194,9 +194,6 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, decided, before.Generation)
 	exports := p.API.ServiceExports(p.namespace())
 	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
-	if errors.Is(err, errStale) && (written == nil || written.UID != before.UID) {
-		return nil // deleted meanwhile: its event causes the next pass
-	}
 	if err != nil {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
 	}

@@ -95,8 +95,7 @@ func look[T any, P object[T]](ctx context.Context, client client[P], name string
 }
 
 // remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
-// wrote. It returns nil if the object is gone or replaced, and errStale if it changed, so that the caller decides
-// again.
+// wrote. It returns nil if the object is gone, and errStale if it changed, so that the caller decides again.
 func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
 	if seen.GetDeletionTimestamp() != nil {
 		return nil // it waits for a finalizer
@@ -108,11 +107,7 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		live, err := look(ctx, client, seen.GetName(), seen, err)
-		if errors.Is(err, errStale) && (live == nil || live.GetUID() != uid) {
-			return nil
-		}
-		return err
+		_, err = look(ctx, client, seen.GetName(), seen, err)
 	}
 	return err
 }

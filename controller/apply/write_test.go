@@ -33,7 +33,7 @@ func TestStale(t *testing.T) {
 	}{
 		"it is deleted":                 {"delete", version("1", "1"), nil, nil, nil, nil},
 		"it was deleted already":        {"delete", version("1", "1"), nil, missing, nil, nil},
-		"another of its name stays":     {"delete", version("1", "1"), version("2", "1"), conflict, nil, nil},
+		"another of its name stays":     {"delete", version("1", "1"), version("2", "1"), conflict, nil, errStale},
 		"it changed, and stays":         {"delete", version("1", "1"), version("1", "2"), conflict, nil, errStale},
 		"it cannot be read":             {"delete", version("1", "1"), nil, conflict, unreadable, unreadable},
 		"a webhook refuses a deletion":  {"delete", version("1", "1"), version("1", "1"), conflict, nil, conflict},
