@@ -28,7 +28,7 @@ import (
 )
 
 // workers is the number of services that are reconciled at the same time.
-const workers = 8
+const workers = 12
 
 // DefaultMaxImportMemory is the budget for slices without a memory limit. It fits a container with the chart's 512 MiB.
 const DefaultMaxImportMemory = 92 << 20

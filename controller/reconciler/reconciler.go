@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -67,7 +66,7 @@ type Reconciler struct {
 	echoes *echoes
 	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
 	largeTurns chan struct{}
-	turns      *turns // bound the services that are reconciled at once while writes hang
+	turns      *turns
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// zones are those of the nodes when all services were last enqueued for them. Only Attach and onNode use them.
@@ -189,12 +188,14 @@ func (r *Reconciler) work(ctx context.Context) {
 			return
 		}
 		r.working.Add(1)
-		rest := time.Duration(0)
-		if ctx.Err() == nil { // Get returns the remaining services before it reports the shutdown
-			rest = r.pass(ctx, service)
+		for has := r.turns.take(service); has; service, has = r.turns.next(service.Namespace) {
+			rest := time.Duration(0)
+			if ctx.Err() == nil { // Get returns the remaining services before it reports the shutdown
+				rest = r.pass(ctx, service)
+			}
+			r.working.Add(-1)
+			r.queue.Rest(service, rest)
 		}
-		r.working.Add(-1)
-		r.queue.Rest(service, rest)
 	}
 }
 
@@ -215,12 +216,6 @@ const passWithin, firstWithin = time.Minute, 10 * time.Second
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
-	end := r.turns.take(service)
-	if end == nil {
-		r.queue.AddAfter(service, wait.Jitter(slowly/2, 2)) // not all at once
-		return 0
-	}
-	defer end()
 	if r.Encoded(service) >= large {
 		select {
 		case r.largeTurns <- struct{}{}:
@@ -255,10 +250,8 @@ func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) tim
 		return 0 // the work ends
 	}
 	r.heartbeat.Reconciled(service, outcome.Unpublished)
-	stale := apply.Stale(err)
-	r.turns.note(service, err != nil && !stale && took >= slowly)
 	switch {
-	case stale:
+	case apply.Stale(err):
 		r.Observe(took, nil)
 		r.queue.AddAfter(service, retryStale)
 	case err != nil:

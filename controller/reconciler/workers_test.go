@@ -52,7 +52,7 @@ func TestLargeExportsComeFirst(t *testing.T) {
 		r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, exports)
 		var group sync.WaitGroup
 		begin := time.Now()
-		for range 8 {
+		for range 12 {
 			group.Go(func() { r.work(t.Context()) })
 		}
 		<-r.heartbeat.Seen()
@@ -65,7 +65,7 @@ func TestLargeExportsComeFirst(t *testing.T) {
 	})
 }
 
-// A slow is an API server with a webhook for the namespace slow that does not answer within 10 s. In other namespaces, only the
+// A slow is an API server with a webhook for the namespaces slow-0 and slow-1 that does not answer within 10 s. In other namespaces, only the
 // first write of each slice fails, at once, but of web-0 after a while.
 type slow struct {
 	asked   sync.Map // by the name of a slice of another namespace, true if it is written
@@ -77,7 +77,7 @@ type slow struct {
 func (s *slow) RoundTrip(request *http.Request) (*http.Response, error) {
 	const failure = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"message":"a webhook failed"}`
 	code, text, slice := http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`, path.Base(request.URL.Path)
-	if namespace := strings.Contains(request.URL.Path, "/namespaces/slow/"); namespace && s.healed.Load() {
+	if namespace := strings.Contains(request.URL.Path, "/namespaces/slow-"); namespace && s.healed.Load() {
 		<-time.After(15 * time.Millisecond)
 		s.healthy.Add(1)
 	} else if namespace {
@@ -107,19 +107,19 @@ func TestFailedServicesDelayNoOthers(t *testing.T) {
 			addSlice(t, r, "west", namespace, name) // the copy of a cluster that left: a pass deletes it
 			r.queue.Add(types.NamespacedName{Namespace: namespace, Name: name})
 		}
-		for _, name := range []string{"slow", "demo"} {
+		for _, name := range []string{"slow-0", "slow-1", "demo"} {
 			must(t, r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		}
 		for i := range failing {
-			add("slow", fmt.Sprint("service-", i))
+			add(fmt.Sprint("slow-", i%2), fmt.Sprint("service-", i))
 		}
 		r.heartbeat = heartbeat.New(heartbeat.Config{Clock: r.Clock}, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		for range 8 {
+		for range 12 {
 			group.Go(func() { r.work(ctx) })
 		}
-		<-time.After(11 * time.Second) // the first writes hang in all workers
+		<-time.After(time.Second) // writes hang
 		for i := range 5 {
 			name := fmt.Sprint("web-", i)
 			add("demo", name)
