@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/limits"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -46,8 +47,8 @@ type Input struct {
 	After time.Duration
 
 	memory export.Memory
-	// keeps has the members that publish the service or have copies, and whether copies are used instead of slices.
-	keeps map[*member.Member]bool
+	// kept has the members that publish the service or have copies, and the weight of the copies that are used instead of slices.
+	kept map[*member.Member]limits.Weight
 }
 
 // Gather returns the current input for a pass over a service. It may read pods from the API server, and remembers state
@@ -55,13 +56,16 @@ type Input struct {
 func (r *Reconciler) Gather(ctx context.Context, service types.NamespacedName) Input {
 	limited, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	in := Input{Observed: merge.Observed{Cluster: r.Cluster, Service: service, Place: r.here().Of}, keeps: map[*member.Member]bool{}}
+	in := Input{Observed: merge.Observed{Cluster: r.Cluster, Service: service, Place: r.here().Of}, kept: map[*member.Member]limits.Weight{}}
 	if namespace := r.Local.Namespace(service.Namespace); namespace != nil && namespace.DeletionTimestamp == nil {
 		in = r.gather(r.observe(service), r.Pods.Read(limited))
 	} else { // its objects are deleted with it; a new namespace enqueues its services
 		for _, m := range r.Members.List() {
-			in.keeps[m] = false
+			in.kept[m] = limits.Weight{}
 		}
+	}
+	for m, copies := range in.kept {
+		m.CountCopies(service, copies)
 	}
 	r.remember(service, in.memory)
 	return in
@@ -75,7 +79,8 @@ func (r *Reconciler) Look(service types.NamespacedName) Input {
 // gather returns the input for a service.
 func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference) ([]corev1.ContainerPort, error)) Input {
 	in := Input{
-		Observed: of, Problems: map[string][]export.Problem{}, Refused: map[string]string{}, keeps: map[*member.Member]bool{},
+		Observed: of, Problems: map[string][]export.Problem{}, Refused: map[string]string{},
+		kept: map[*member.Member]limits.Weight{},
 	}
 	observed, service := &in.Observed, of.Service
 	if r.Denies(service.Namespace) {
@@ -127,7 +132,7 @@ func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference
 		if m == nil {
 			continue // the copies of a cluster that left end
 		}
-		in.keeps[m] = false
+		in.kept[m] = limits.Weight{}
 		if rule := r.Refusal(service, m.Accept(), labelled); rule != "" {
 			if slices.Contains(publishing, m) {
 				in.Refused[m.Cluster()] = rule
@@ -140,7 +145,9 @@ func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference
 		}
 		from.Cluster, from.CIDRs, from.Keep = m.Cluster(), m.CIDRs(), verdict.Keep
 		view, problems, used := export.FromSlices(from, service, published, export.SlicesOf(m.Cluster(), of.EndpointSlices))
-		in.keeps[m] = len(used) > 0
+		for _, slice := range used {
+			in.kept[m] = in.kept[m].Plus(limits.WeightOf(slice))
+		}
 		in.Problems[m.Cluster()] = problems
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{

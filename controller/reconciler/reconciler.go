@@ -64,9 +64,7 @@ type Reconciler struct {
 	ips    *limits.IPs
 	queue  *queue
 	echoes *echoes
-	// largeTurns is full while a large service is reconciled, to bound the memory of passes.
-	largeTurns chan struct{}
-	turns      *turns
+	turns  *turns
 	// memories are the memories of exports, by service.
 	memories sync.Map
 	// zones are those of the nodes when all services were last enqueued for them. Only Attach and onNode use them.
@@ -88,8 +86,7 @@ type Partial struct {
 // New returns a Reconciler that handles the events of the members, and shares the cluster IPs among them. Call it before
 // members join.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(), echoes: newEchoes(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
-	r.largeTurns, r.turns = make(chan struct{}, 1), newTurns()
+	r := &Reconciler{Config: config, queue: newQueue(), echoes: newEchoes(), turns: newTurns(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)
@@ -188,7 +185,11 @@ func (r *Reconciler) work(ctx context.Context) {
 			return
 		}
 		r.working.Add(1)
-		for has := r.turns.take(service); has; service, has = r.turns.next(service.Namespace) {
+		share, most := service.Namespace, atOnce
+		if r.Encoded(service) >= large {
+			share, most = "", 1
+		}
+		for has := r.turns.take(share, most, service); has; service, has = r.turns.next(share) {
 			rest := time.Duration(0)
 			if ctx.Err() == nil { // Get returns the remaining services before it reports the shutdown
 				rest = r.pass(ctx, service)
@@ -200,11 +201,8 @@ func (r *Reconciler) work(ctx context.Context) {
 }
 
 // large is the encoded size in bytes from which the slices of a service count as large. Decoded, they take about ten
-// times as much.
+// times as much, so large services are reconciled one at a time.
 const large = 256 << 10
-
-// retryLarge is the delay of a large service while another one is reconciled.
-const retryLarge = 50 * time.Millisecond
 
 // retryStale is the delay of a service whose cached objects are stale. The event that shows the write of the other writer usually
 // comes before.
@@ -216,21 +214,6 @@ const passWithin, firstWithin = time.Minute, 10 * time.Second
 
 // pass reconciles a service once, and makes it due again if needed. It returns how long the service rests.
 func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName) time.Duration {
-	if r.Encoded(service) >= large {
-		select {
-		case r.largeTurns <- struct{}{}:
-		default:
-			select {
-			case r.largeTurns <- struct{}{}: // the first heartbeat waits for the exports: they keep their place in the queue
-			case <-r.heartbeat.Seen():
-				r.queue.AddAfter(service, retryLarge)
-				return 0
-			case <-ctx.Done():
-				return 0
-			}
-		}
-		defer func() { <-r.largeTurns }()
-	}
 	r.Gate.Wait(ctx)
 	begin, within := time.Now(), firstWithin
 	select {
@@ -281,15 +264,6 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	in := r.Gather(ctx, service)
 	r.notePartial(service, in.Problems)
 	result, refused := mergeWithin(r.ips, in.Observed, in.Contributions)
-	for m, keeps := range in.keeps {
-		var copies limits.Weight
-		for _, slice := range result.EndpointSlices {
-			if keeps && slice.Labels[export.LabelSourceCluster] == m.Cluster() {
-				copies = copies.Plus(limits.WeightOf(slice))
-			}
-		}
-		m.CountCopies(service, copies)
-	}
 	outcome, err := r.Applier.ApplyService(ctx, in.Observed, r.queue.NumRequeues(service), result)
 	if in.After > 0 {
 		r.queue.AddAfter(service, in.After)

@@ -12,10 +12,10 @@ import (
 // two namespaces whose writes hang in a webhook leave workers for others.
 const atOnce = 5
 
-// turns bound the services of each namespace that are reconciled at once. They are safe for concurrent use.
+// turns bound the services that are reconciled at once, of each namespace or of all large ones. They are safe for concurrent use.
 type turns struct {
 	mu sync.Mutex
-	// taken counts the turns, and waiting has the services that need one, by namespace.
+	// taken counts the turns, and waiting has the services that need one, by namespace, empty for large services.
 	taken   map[string]int
 	waiting map[string][]types.NamespacedName
 }
@@ -24,30 +24,30 @@ func newTurns() *turns {
 	return &turns{taken: map[string]int{}, waiting: map[string][]types.NamespacedName{}}
 }
 
-// take reports whether a service has a turn. If not, next returns it later.
-func (t *turns) take(service types.NamespacedName) bool {
+// take reports whether a service has a turn, of which there are most. If not, next returns it later.
+func (t *turns) take(share string, most int, service types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.taken[service.Namespace] == atOnce {
-		t.waiting[service.Namespace] = append(t.waiting[service.Namespace], service)
+	if t.taken[share] == most {
+		t.waiting[share] = append(t.waiting[share], service)
 		return false
 	}
-	t.taken[service.Namespace]++
+	t.taken[share]++
 	return true
 }
 
-// next passes a turn on to the service of the namespace that has waited for the longest time. It reports false, and ends the turn,
-// if none waits.
-func (t *turns) next(namespace string) (service types.NamespacedName, has bool) {
+// next passes a turn on to the service that has waited for the longest time. It reports false, and ends the
+// turn, if none waits.
+func (t *turns) next(share string) (service types.NamespacedName, has bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if waiting := t.waiting[namespace]; len(waiting) > 0 {
-		t.waiting[namespace] = waiting[1:]
+	if waiting := t.waiting[share]; len(waiting) > 0 {
+		t.waiting[share] = waiting[1:]
 		return waiting[0], true
 	}
-	delete(t.waiting, namespace)
-	if t.taken[namespace]--; t.taken[namespace] == 0 {
-		delete(t.taken, namespace)
+	delete(t.waiting, share)
+	if t.taken[share]--; t.taken[share] == 0 {
+		delete(t.taken, share)
 	}
 	return types.NamespacedName{}, false
 }

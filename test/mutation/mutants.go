@@ -90,7 +90,7 @@ var reading = []mutant{
 	at("controller/reconciler/queue.go", "a service that changes all the time takes the processor from all others",
 		`min(restAtMost, max(restAtLeast, restTimes*took))`, `0`),
 	at("controller/reconciler/turns.go", "a namespace whose writes hang stops all others",
-		`== atOnce`, `== 1000`),
+		`== most`, `== 1000`),
 	at("controller/reconciler/queue.go", "the controller and another writer revert each other without a pause",
 		`of.passes > limitedAtOnce`, `false`),
 	at("controller/limits/store.go", "what a restored etcd says again under an old resourceVersion is not seen",
