@@ -21,8 +21,11 @@ type List struct {
 }
 
 // BeginList begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
-// it all slices of the list. Then call Show or, if the list failed, Abandon.
+// it all slices of the list, and call Show. The memory that a failed list claimed is free when the next one begins.
 func (s *Store) BeginList(imported map[types.NamespacedName]Weight) *List {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold()
 	return &List{of: s, content: placesOf(imported), excess: Excess{}}
 }
 
@@ -68,13 +71,6 @@ func (l *List) Services() (all []types.NamespacedName) {
 		}
 	}
 	return all
-}
-
-// Abandon ends a list that failed, and frees the memory that it claimed.
-func (s *Store) Abandon() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hold()
 }
 
 // Show replaces the slices with those of a complete list, and returns the services that changed. They include the

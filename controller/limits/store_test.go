@@ -297,7 +297,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 					list.Offer(sized(fmt.Sprintf("s%d/%d", random.IntN(10), i), random.IntN(12)))
 				}
 				if random.IntN(4) == 0 {
-					s.Abandon()
+					s.BeginList(nil)
 				} else {
 					s.Show(list)
 				}

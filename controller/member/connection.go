@@ -210,11 +210,6 @@ const pageSize, pagesToGrow = 100, 8
 // visible.
 func (m *Member) listSlices(ctx context.Context) (version string, err error) {
 	selection := m.BeginList(m.set.config.Local.Imported(m.cluster))
-	defer func() {
-		if err != nil {
-			m.Abandon()
-		}
-	}()
 	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
 	take := func(page *discoveryv1.EndpointSliceList) {
 		for i := range page.Items {
