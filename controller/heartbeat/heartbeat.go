@@ -122,9 +122,7 @@ func Last(ctx context.Context, client kubernetes.Interface, namespace, cluster s
 // Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of the reason. It calls apply.Probe
 // if a service is late.
 func (h *Renewer) Doubt(ctx context.Context) Reason {
-	asking, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
-	defer cancel()
-	reason, message := h.doubt(asking)
+	reason, message := h.doubt(ctx)
 	h.mu.Lock()
 	before := h.reason
 	h.reason, h.message = reason, message
@@ -265,6 +263,8 @@ func (h *Renewer) doubt(ctx context.Context) (Reason, string) {
 	}
 	// The quota or the webhooks of one namespace must not stop the heartbeat of the whole cluster: writes have to fail
 	// elsewhere too.
+	ctx, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
+	defer cancel()
 	if err := apply.Probe(ctx, h.Client, h.Namespace, h.Cluster); err != nil {
 		return WritesFail, fmt.Sprintf(
 			"EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+

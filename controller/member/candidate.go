@@ -8,16 +8,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
-
-// An Object is an object of the local cluster that makes a cluster a member. It is shared and must not be changed.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
 
 // A Candidate is a cluster that a source proposes as a member. It is immutable.
 type Candidate struct {
@@ -27,8 +20,9 @@ type Candidate struct {
 	Source string
 	// Kind and Name are the kind of an object and its namespace/name.
 	Kind, Name string
-	// Object is the object on which Events are recorded; nil if only the previous leader knew it.
-	Object Object
+	// Object is the object on which Events are recorded; nil if only the previous leader knew it. It is shared and must not be
+	// changed.
+	Object runtime.Object
 	// Annotations may contain CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and the annotations of memberstate.
 	Annotations map[string]string
 	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is no kubeconfig. Even a candidate with an Err becomes a

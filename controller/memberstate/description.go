@@ -2,33 +2,15 @@
 
 package memberstate
 
-import (
-	"time"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/scope"
-)
-
-// redescribeEvery is the least time between two accepted changes of a member's ClusterProperties, as changes affect many
-// services. A change of its cluster set is judged at once.
-const redescribeEvery = time.Minute
+import "github.com/clusterset-dns/clusterset-dns/controller/scope"
 
 // A description has the ClusterProperties of a member.
 type description struct {
 	// received is the last valid text, and accepted the text that counts: a member that is quarantined may be another cluster.
-	// No other text is accepted before next.
 	received, accepted string
-	next               time.Time
 	// set is the cluster set in received: it may be why received is not accepted. properties are parsed from accepted.
 	set        string
 	properties map[string]string
-}
-
-// describe returns the description that the previous leader accepted.
-func describe(accepted string) description {
-	d := description{}
-	_ = d.receive(accepted) // invalid only if another writer changed the Lease
-	d.accept(time.Time{})
-	return d
 }
 
 // receive stores a text that was read, or returns an error if it is invalid. A cluster whose properties become unknown stays in
@@ -44,13 +26,10 @@ func (d *description) receive(text string) error {
 	return nil
 }
 
-// accept accepts received, unless next is in the future, and reports whether anything changed.
-func (d *description) accept(now time.Time) bool {
-	if d.received == d.accepted || now.Before(d.next) {
+// accept accepts received, and reports whether anything changed.
+func (d *description) accept() bool {
+	if d.received == d.accepted {
 		return false
-	}
-	if d.accepted != "" || !d.next.IsZero() {
-		d.next = now.Add(redescribeEvery)
 	}
 	d.accepted = d.received
 	d.properties, _ = scope.ParseProperties(d.accepted)

@@ -5,7 +5,6 @@ package memberstate
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -20,34 +19,28 @@ func (l *lookout) says(cluster, properties string) {
 	l.LeaseRead(l.of.Get(cluster), member.Heartbeat{KubeSystemUID: "uid-of-" + cluster, Cluster: cluster, Properties: properties}, false)
 }
 
-// TestDescription: the first properties of a member count at once, later changes once a minute, and then the last one. Its set
-// is judged at once. Invalid properties change nothing. A member that sends none any more stays in its set.
+// TestDescription: properties of a member count when they are accepted, and its set at once. Invalid properties change nothing. A
+// member that sends none any more stays in its set.
 func TestDescription(t *testing.T) {
 	const red, blue = `{"clusterset.k8s.io":"red"}`, `{"clusterset.k8s.io":"blue"}`
-	d := describe("")
-	for _, step := range []struct {
-		second              int
-		says, accepted, set string
-	}{
-		{0, "", "", ""},
-		{1, "{}", "{}", ""},
-		{2, red, red, "red"},
-		{3, "{", red, "red"},
-		{4, blue, red, "blue"},
-		{61, blue, red, "blue"},
-		{62, blue, blue, "blue"},
-		{63, red, blue, "red"},
-		{64, "", blue, "red"},
-		{122, "", "", "red"},
-		{123, inRegion("eu"), "", ""},
-		{182, inRegion("eu"), inRegion("eu"), ""},
+	d := description{}
+	for _, step := range []struct{ says, before, accepted, set string }{
+		{"", "", "", ""},
+		{"{}", "", "{}", ""},
+		{red, "{}", red, "red"},
+		{"{", red, red, "red"},
+		{blue, red, blue, "blue"},
+		{"", blue, "", "blue"},
+		{inRegion("eu"), "", inRegion("eu"), ""},
 	} {
 		if err := d.receive(step.says); (err == nil) != (step.says != "{") {
 			t.Errorf("%q: %v", step.says, err)
 		}
-		if d.accept(time.Unix(int64(1e9+step.second), 0)); d.accepted != step.accepted || d.set != step.set {
-			t.Errorf("in second %d, %q: accepted is %q in set %q, want %q in %q", step.second, step.says, d.accepted, d.set,
-				step.accepted, step.set)
+		if d.accepted != step.before || d.set != step.set {
+			t.Errorf("%q: accepted is %q in set %q before it counts", step.says, d.accepted, d.set)
+		}
+		if changed := d.accept(); d.accepted != step.accepted || changed != (step.before != step.accepted) {
+			t.Errorf("%q: accepted is %q, changed %t", step.says, d.accepted, changed)
 		}
 	}
 }

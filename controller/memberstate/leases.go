@@ -175,8 +175,7 @@ func (t *Tracker) recall(now time.Time, cluster string) *Member {
 		Heartbeat: member.Heartbeat{
 			Drained: left[DrainsAnnotation] == "true", Properties: left[scope.PropertiesAnnotation],
 		},
-		description: describe(left[scope.PropertiesAnnotation]),
-		renewTime:   is.Spec.RenewTime,
+		renewTime: is.Spec.RenewTime,
 		Member: liveness.Member{
 			Cluster:  cluster,
 			Arrivals: liveness.Arrivals{Steady: now},
@@ -184,6 +183,8 @@ func (t *Tracker) recall(now time.Time, cluster string) *Member {
 			KnownUID: left[member.HeartbeatUIDAnnotation],
 		},
 	}
+	_ = m.receive(left[scope.PropertiesAnnotation]) // invalid only if another writer changed the Lease
+	m.accept()
 	if t.DecodeTargets != nil {
 		m.Path = liveness.Path(left[PathAnnotation])
 	}

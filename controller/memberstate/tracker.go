@@ -274,7 +274,7 @@ func (t *Tracker) put(now time.Time, m *Member) {
 		// Not quarantined: after long enough, or once confirmed, its data is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
-		redescribed = m.accept(now)
+		redescribed = m.accept()
 	}
 	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
 		t.changed(is.Cluster)
