@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -36,29 +37,8 @@ func (r *readiness) get() string {
 	return starting()
 }
 
-// connections is the maximum number of open connections of a port. A further connection closes the oldest one, so that
-// clients that keep theirs open cannot lock out the kubelet or Prometheus.
+// connections is the maximum number of open connections of a port.
 const connections = 128
-
-// newest is a listener that keeps only the newest connections open. Only one goroutine may call Accept.
-type newest struct {
-	net.Listener
-	open [connections]net.Conn
-	next int
-}
-
-func (l *newest) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	if oldest := l.open[l.next]; oldest != nil {
-		_ = oldest.Close() // most are closed already
-	}
-	l.open[l.next] = conn
-	l.next = (l.next + 1) % connections
-	return conn, nil
-}
 
 // serve answers /metrics and the paths of package state at listener, and /healthz and /readyz at health, or at listener
 // if health is nil, until the context ends.
@@ -83,7 +63,7 @@ func serve(
 			Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 30 * time.Second,
 		}
 		group.Go(func() {
-			if err := server.Serve(&newest{Listener: listener}); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.Serve(probe.KeepNewest(listener, connections)); !errors.Is(err, http.ErrServerClosed) {
 				klog.FromContext(ctx).Error(err, "Cannot serve metrics or health any more", "address", listener.Addr())
 			}
 		})

@@ -21,20 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
-// TestSlotsAreGivenBack: a target answers after any number of connections.
-func TestSlotsAreGivenBack(t *testing.T) {
-	source, all := netip.MustParsePrefix("10.64.0.7/32"), slots{of: map[netip.Prefix]int{}}
-	for i := range 2 * atOnce {
-		if !all.take(source) {
-			t.Fatalf("connection %d is refused", i)
-		}
-		all.give(source)
-	}
-	if len(all.of) > 0 {
-		t.Errorf("%v are counted", all.of)
-	}
-}
-
 // TestOutcome: the outcome of a connection, and when it is known. A failure while the process is starved shows nothing; an
 // answer counts even then.
 func TestOutcome(t *testing.T) {
@@ -209,13 +195,11 @@ func TestServe(t *testing.T) {
 // TestSilentConnections: a client that holds as many connections as it can does not keep others from being answered.
 func TestSilentConnections(t *testing.T) {
 	target, _ := serving(t)
-	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	for i := range atOnce + 1 {
-		conn := connected(t, from, target)
-		if i == atOnce { // the last one is closed at once, so the others were accepted
-			_, _ = conn.Read(make([]byte, 1))
-		}
+	oldest := connected(t, net.Dialer{}, target)
+	for range atOnce {
+		connected(t, net.Dialer{}, target)
 	}
+	_, _ = oldest.Read(make([]byte, 1)) // it is closed once all others are accepted
 	p := &Prober{began: time.Now(), Dial: (&net.Dialer{}).DialContext}
 	if got := p.probe(t.Context(), target).Outcome; got != liveness.Answered {
 		t.Errorf("got %v, want an answer", got)

@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -22,12 +21,36 @@ const (
 	// request begins each request, in which a nonce follows, and each answer.
 	request = "clusterset-dns probe 2\n"
 	nonce   = 16
-	// serveWithin bounds the time of a connection, atOnce the number of connections, and perSource the number from one address:
-	// clusters may share the address of a gateway.
+	// serveWithin bounds the time of a connection, and atOnce the number of connections.
 	serveWithin = 2 * time.Second
 	atOnce      = 1024
-	perSource   = 64
 )
+
+type newest struct {
+	net.Listener
+	open []net.Conn
+	next int
+}
+
+// KeepNewest returns a listener that keeps at most that many connections open. A further connection closes the oldest one, so
+// that clients that keep theirs open cannot lock out the kubelet, Prometheus or probers. Only one goroutine may call its Accept.
+func KeepNewest(listener net.Listener, most int) net.Listener {
+	return &newest{Listener: listener, open: make([]net.Conn, most)}
+}
+
+// Accept implements net.Listener.
+func (l *newest) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if oldest := l.open[l.next]; oldest != nil {
+		_ = oldest.Close() // most are closed already
+	}
+	l.open[l.next] = conn
+	l.next = (l.next + 1) % len(l.open)
+	return conn, nil
+}
 
 // padded returns a message.
 func padded(text string) []byte {
@@ -57,7 +80,7 @@ func Serve(ctx context.Context, listener net.Listener, cluster string, key func(
 	var connections sync.WaitGroup
 	defer connections.Wait()
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	taken := slots{of: map[netip.Prefix]int{}}
+	listener = KeepNewest(listener, atOnce)
 	for {
 		conn, err := listener.Accept()
 		switch {
@@ -70,57 +93,12 @@ func Serve(ctx context.Context, listener net.Listener, cluster string, key func(
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		source := sourceOf(conn)
-		if !taken.take(source) {
-			_ = conn.Close()
-			continue
-		}
 		connections.Go(func() {
-			defer taken.give(source)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 			serve(conn, cluster, key())
 		})
 	}
-}
-
-// slots are the connections at once, by their source.
-type slots struct {
-	mu  sync.Mutex
-	all int
-	of  map[netip.Prefix]int
-}
-
-// take reports whether a source may have another connection, and counts it.
-func (s *slots) take(source netip.Prefix) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all >= atOnce || s.of[source] >= perSource {
-		return false
-	}
-	s.all++
-	s.of[source]++
-	return true
-}
-
-func (s *slots) give(source netip.Prefix) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all--
-	if s.of[source]--; s.of[source] == 0 {
-		delete(s.of, source)
-	}
-}
-
-// sourceOf returns the address of the other end, or its /64 for IPv6.
-func sourceOf(conn net.Conn) netip.Prefix {
-	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
-	ip, bits := address.Addr().Unmap(), 32
-	if ip.Is6() {
-		bits = 64
-	}
-	source, _ := ip.Prefix(bits)
-	return source
 }
 
 // serve answers one probe.

@@ -59,7 +59,7 @@ var probing = []mutant{
 		w.Fails = w.Fails || w.unanswered >= 30
 `),
 	at("controller/probe/serve.go", "any pod that opens connections keeps a probe target from answering",
-		` || s.of[source] >= perSource`, ``),
+		`_ = oldest.Close() //`, `_ = conn.Close() //`),
 	at("controller/probe/prober.go", "any program at an address pretends that it is a probe target of a member",
 		`!hmac.Equal(answer, answerOf(t.Cluster, t.Key, asked))`, `!hmac.Equal(answer[:24], answerOf(t.Cluster, t.Key, asked)[:24])`),
 	at("controller/probe/probe.go", "a cut of the pod network of a cluster with one node is noticed after 30 s",
