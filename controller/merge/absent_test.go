@@ -46,7 +46,7 @@ func TestKeepsImport(t *testing.T) {
 	observed, result := settled(t, observed, contribute(newAbsent("east")))
 	diff(t, "slices", result.EndpointSlices, published)
 	diff(t, "endpointSliceObjects", string(result.ServiceImport.Status.EndpointSliceObjects), "Absent")
-	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
+	diff(t, "ready", conditionOf(result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending",
 		Message: "No cluster exports the service. The import stays for the ServiceExport of \"east\", whose Service does not exist.",
 	})

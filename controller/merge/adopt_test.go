@@ -114,7 +114,7 @@ func TestForeignService(t *testing.T) {
 			want.Message = "Service demo/" + export.DerivedServiceName(first) +
 				" was not made for this import by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported."
 		}
-		diff(t, label+": ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), want)
+		diff(t, label+": ready", conditionOf(result.ServiceImport.Status.Conditions, "Ready"), want)
 		diff(t, label+": the Service", result.DerivedService != nil, ours)
 		diff(t, label+": IPs", len(result.ServiceImport.Spec.IPs) > 0, ours)
 		for _, slice := range result.EndpointSlices {

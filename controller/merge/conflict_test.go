@@ -118,7 +118,7 @@ func TestConflict(t *testing.T) {
 			diff(t, "decision in another order", decisionText(again), test.want)
 			for _, each := range contributions {
 				result := Merge(newObserved(each.View.Cluster), contributions)
-				diff(t, "condition in "+each.View.Cluster, conditionOf(t, result.ExportConditions, "Conflict"), want)
+				diff(t, "condition in "+each.View.Cluster, conditionOf(result.ExportConditions, "Conflict"), want)
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func TestConflictBounds(t *testing.T) {
 		}
 	}
 	views := exportsOf(text)
-	conflict := conditionOf(t, Merge(newObserved(views[0].Cluster), contribute(views...)).ExportConditions, "Conflict")
+	conflict := conditionOf(Merge(newObserved(views[0].Cluster), contribute(views...)).ExportConditions, "Conflict")
 	diff(t, "reasons", strings.Count(conflict.Reason, ","), 8)
 	if len(conflict.Reason) > 1024 || len(conflict.Message) > 32768 {
 		t.Errorf("reason of %d and message of %d bytes", len(conflict.Reason), len(conflict.Message))
@@ -206,7 +206,7 @@ func TestRanks(t *testing.T) {
 		for range 2 {
 			result, decision := Decide(newObserved("a"), contributions)
 			diff(t, name+": precedence", precedenceText(decision), test.want)
-			if message := conditionOf(t, result.ExportConditions, "Conflict").Message; !strings.Contains(message, test.message+". 2/4 clusters disagree. ") {
+			if message := conditionOf(result.ExportConditions, "Conflict").Message; !strings.Contains(message, test.message+". 2/4 clusters disagree. ") {
 				t.Errorf("%s: message %q, want %q", name, message, test.message)
 			}
 			if kind := string(result.ServiceImport.Spec.Type); !strings.Contains(test.message, kind) {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -24,9 +25,12 @@ var (
 	newSlice  = exporttest.Slice
 	headless  = exporttest.Headless
 
-	diff        = exporttest.Diff
-	conditionOf = exporttest.ConditionOf
+	diff = exporttest.Diff
 )
+
+func conditionOf(conditions []metav1.Condition, kind string) metav1.Condition {
+	return *meta.FindStatusCondition(conditions, kind)
+}
 
 // demotedLast is a Placement with the endpoints of demoted contributions after all others.
 type demotedLast struct{}

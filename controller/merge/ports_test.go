@@ -71,7 +71,7 @@ func TestManyPorts(t *testing.T) {
 		served += len(slice.Ports)
 	}
 	diff(t, "ports of all slices", served, maxPorts)
-	message := conditionOf(t, result.ExportConditions, "Conflict").Message
+	message := conditionOf(result.ExportConditions, "Conflict").Message
 	if !strings.HasSuffix(message, " Ports not served, because an import has at most 300: 200.") {
 		t.Errorf("message %s", message)
 	}

@@ -173,7 +173,7 @@ func TestIPFamilies(t *testing.T) {
 			result := Merge(observed, contribute(exportsOf(exports)...))
 			diff(t, "families", result.ServiceImport.Spec.IPFamilies, familiesOf(test.want))
 			diff(t, "IPs", strings.Join(result.ServiceImport.Spec.IPs, " "), test.ips)
-			diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Reason, test.ready)
+			diff(t, "ready", conditionOf(result.ServiceImport.Status.Conditions, "Ready").Reason, test.ready)
 			diff(t, "derived Service", result.DerivedService != nil, test.want != "")
 			if result.DerivedService == nil {
 				return

@@ -27,9 +27,13 @@ var (
 	headless  = exporttest.Headless
 	families  = exporttest.Families
 
-	distribution = exporttest.Distribution
-	diff         = exporttest.Diff
+	diff = exporttest.Diff
 )
+
+// distribution gives a view a traffic distribution.
+func distribution(value string) func(*export.View) {
+	return func(view *export.View) { view.Spec.TrafficDistribution = value }
+}
 
 // regions are the properties of clusters; the properties of south are unknown.
 var regions = map[string]map[string]string{"east": {"region": "eu"}, "near": {"region": "eu"}, "west": {"region": "us"}}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	apidiff "k8s.io/apimachinery/pkg/util/diff"
@@ -41,10 +40,7 @@ func Ports(text string) []export.Port {
 		if err != nil {
 			panic(err)
 		}
-		ports = append(ports, export.Port{
-			Name: name, Protocol: corev1.Protocol(protocol), Number: int32(number),
-			AppProtocol: app,
-		})
+		ports = append(ports, export.Port{Name: name, Protocol: corev1.Protocol(protocol), Number: int32(number), AppProtocol: app})
 	}
 	return ports
 }
@@ -82,10 +78,7 @@ func Absent(cluster string) *export.View {
 func Slice(name, ports, endpoints string) export.Slice {
 	slice := export.Slice{Name: name, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, port := range Ports(ports) {
-		slice.Targets = append(slice.Targets, export.Target{
-			Protocol: port.Protocol, Number: port.Number,
-			Port: port.Number + 8000,
-		})
+		slice.Targets = append(slice.Targets, export.Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number + 8000})
 	}
 	for _, field := range strings.Fields(endpoints) {
 		address, unready := strings.CutPrefix(field, "!")
@@ -105,11 +98,6 @@ func Headless(view *export.View) { view.Spec.Type = v1beta1.Headless }
 // Families gives a view these IP families.
 func Families(list ...corev1.IPFamily) func(*export.View) {
 	return func(view *export.View) { view.Spec.IPFamilies = list }
-}
-
-// Distribution gives a view a traffic distribution.
-func Distribution(value string) func(*export.View) {
-	return func(view *export.View) { view.Spec.TrafficDistribution = value }
 }
 
 // Stored are an import and its derived Service as an API server has them after they were written: with UIDs, and with the
@@ -141,14 +129,4 @@ func Diff(t *testing.T, what string, got, want any) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
 	}
-}
-
-// ConditionOf is the condition of a type, which must be there.
-func ConditionOf(t *testing.T, conditions []metav1.Condition, kind string) metav1.Condition {
-	t.Helper()
-	condition := meta.FindStatusCondition(conditions, kind)
-	if condition == nil {
-		t.Fatalf("no condition %s in %v", kind, conditions)
-	}
-	return *condition
 }
