@@ -118,7 +118,7 @@ func (f Findings) Count(result string) int {
 }
 
 // Text writes the problems as text.
-func (f Findings) Text(out io.Writer) error {
+func (f Findings) Text(out io.Writer) {
 	mark := map[string]string{state.Failed: "✗", state.Warning: "!"}
 	for _, finding := range f {
 		if finding.What == "" {
@@ -129,9 +129,8 @@ func (f Findings) Text(out io.Writer) error {
 			fmt.Fprintf(out, "   > %s\n", finding.Fix)
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o json)\n",
+	fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o json)\n",
 		f.Count(OK), f.Count(state.Warning), f.Count(state.Failed), f.Count(Skipped))
-	return err
 }
 
 // system is the flag --system-namespace unless it has its default.

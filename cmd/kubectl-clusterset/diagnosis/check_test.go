@@ -222,11 +222,11 @@ func TestSkips(t *testing.T) {
 		},
 		"no id of the other": {func(_, west *Cluster) { west.ID = "" }, "joined", "The cluster id of west is unknown."},
 		"no Corefile with the plugin": {
-			func(_, _ *Cluster) {}, "corefile-cluster", "No Corefile that could be read serves the zone with the plugin multicluster.",
+			func(_, _ *Cluster) {}, "corefile-cluster", "No Corefile that could be read serves the zone with the plugin multicluster and an id of the cluster.",
 		},
 		"no value of a variable": {
 			func(east, _ *Cluster) { east.Corefile = parsed(t, plugin("cluster {$ID}\n")) }, "corefile-cluster",
-			"The Corefile takes the id of the cluster from its environment.",
+			"No Corefile that could be read serves the zone with the plugin multicluster and an id of the cluster.",
 		},
 		"an id in the Corefile": {func(east, _ *Cluster) { east.Corefile, east.State = parsed(t, serves), nil }, "corefile-cluster", ""},
 		"no node-local cache":   {func(_, _ *Cluster) {}, "node-local-dns", ""},

@@ -67,21 +67,18 @@ func (r ConnectivityReport) Count(step state.ProbeStep) (n int) {
 }
 
 // Text writes a table of clusters, and what to do about each path that fails.
-func (r ConnectivityReport) Text(out io.Writer) error {
+func (r ConnectivityReport) Text(out io.Writer) {
 	var rows [][]any
 	for _, p := range r {
 		rows = append(rows, []any{p.From, p.To, p.Step})
 	}
-	if err := Table(out, "", "FROM TO RESULT", rows); err != nil {
-		return err
-	}
+	Table(out, "", "FROM TO RESULT", rows)
 	for _, p := range r {
 		if p.Step != state.ProbeOK {
 			fmt.Fprintf(out, "\n✗  %s → %s: %s: %s (%s)\n   > %s\n", p.From, p.To, p.Name, p.Step, p.Error, fixes[p.Step])
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r))
-	return err
+	fmt.Fprintf(out, "\n%d of %d connections are ok\n", r.Count(state.ProbeOK), len(r))
 }
 
 // A site is a cluster with its pod, which owns the other objects of the test.

@@ -46,16 +46,11 @@ var dnsChecks = []Check{
 		run: func(s *Set, c *Cluster, found *problems) {
 			by, id := c.Corefile.By(s.Zone)
 			switch {
-			case by == setup.ByForward:
-				found.skip("The Corefile forwards the zone.")
 			case c.ID == "":
 				found.skip("Its cluster id is unknown: %v.", c.Unidentified)
-			case by != setup.ByMulticluster:
-				found.skip("No Corefile that could be read serves the zone with the plugin multicluster.")
-			case len(id) == 0: // DNS prefers no endpoints
-			case strings.ContainsAny(id[0], "{%"):
-				found.skip("The Corefile takes the id of the cluster from its environment.")
-			case !strings.EqualFold(id[0], c.ID):
+			case by != setup.ByMulticluster || strings.ContainsAny(strings.Join(id, ""), "{%"):
+				found.skip("No Corefile that could be read serves the zone with the plugin multicluster and an id of the cluster.")
+			case len(id) > 0 && !strings.EqualFold(id[0], c.ID): // without an id, DNS prefers no endpoints
 				found.fail(fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID, c.edit(setup.CoreDNSName)),
 					"The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0], c.ID)
 			}

@@ -131,7 +131,7 @@ func expect(answer cluster.Answer, imported *state.Import, addresses []string) N
 func (a NameAnswer) expectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }
 
 // Text writes the explanation as text.
-func (e *Explanation) Text(out io.Writer) error {
+func (e *Explanation) Text(out io.Writer) {
 	fmt.Fprintf(out, "%s in cluster %s: %s\n", e.Service, e.Cluster, e.Name)
 	var imports, exports, conditions, endpoints [][]any
 	if e.Import != nil {
@@ -153,19 +153,10 @@ func (e *Explanation) Text(out io.Writer) error {
 	for _, each := range e.Endpoints {
 		endpoints = append(endpoints, []any{each.Address, each.Cluster, each.State, each.Reason})
 	}
-	for _, table := range []struct {
-		headings string
-		rows     [][]any
-	}{
-		{importHeadings, imports},
-		{"EXPORT_OF SINCE STATE READY RULES", exports},
-		{"PREFERENCE STATUS REASON MESSAGE", conditions},
-		{"ENDPOINT CLUSTER STATE REASON", endpoints},
-	} {
-		if err := Table(out, "\n", table.headings, table.rows); err != nil {
-			return err
-		}
-	}
+	Table(out, "\n", importHeadings, imports)
+	Table(out, "\n", "EXPORT SINCE STATE READY RULES", exports)
+	Table(out, "\n", "PREFERENCE STATUS REASON MESSAGE", conditions)
+	Table(out, "\n", "ENDPOINT CLUSTER STATE REASON", endpoints)
 	if len(e.Answers) > 0 {
 		fmt.Fprintf(out, "\nDNS (queried at %s)\n", e.Server)
 	}
@@ -177,8 +168,8 @@ func (e *Explanation) Text(out io.Writer) error {
 		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), verdict)
 	}
 	if len(e.Problems) == 0 {
-		_, err := fmt.Fprintln(out, "\nNo problems found.")
-		return err
+		fmt.Fprintln(out, "\nNo problems found.")
+		return
 	}
 	fmt.Fprintln(out, "\nProblems")
 	for _, problem := range e.Problems {
@@ -187,5 +178,4 @@ func (e *Explanation) Text(out io.Writer) error {
 			fmt.Fprintf(out, "  > %s\n", problem.Fix)
 		}
 	}
-	return nil
 }

@@ -28,20 +28,19 @@ func (e Escaped) Write(text []byte) (int, error) {
 const apiVersion = "cli.clusterset-dns.github.io/v1beta1"
 
 // A Report can be written as text for users.
-type Report interface{ Text(out io.Writer) error }
+type Report interface{ Text(out io.Writer) }
 
 // A List is a Report with empty lines between its parts.
 type List[T Report] []T
 
 // Text implements Report.
-func (l List[T]) Text(out io.Writer) (err error) {
-	for i := 0; i < len(l) && err == nil; i++ {
+func (l List[T]) Text(out io.Writer) {
+	for i, each := range l {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		err = l[i].Text(out)
+		each.Text(out)
 	}
-	return err
 }
 
 // Print writes a report as text, or as the field of a document in JSON or YAML, which has an apiVersion and a kind.
@@ -60,14 +59,15 @@ func Print(out io.Writer, format, kind, field string, report Report) error {
 		}
 		return err
 	}
-	return report.Text(out)
+	report.Text(out)
+	return nil
 }
 
 // Table writes rows below a title, which ends its own line, and headings. Cells without a heading are left out, and an empty cell
 // is a dash. A table without rows is not written.
-func Table(out io.Writer, title, headings string, rows [][]any) error {
+func Table(out io.Writer, title, headings string, rows [][]any) {
 	if len(rows) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprint(out, title)
 	columns := strings.Fields(headings)
@@ -80,5 +80,5 @@ func Table(out io.Writer, title, headings string, rows [][]any) error {
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
-	return table.Flush()
+	_ = table.Flush() // as kubectl, text ignores errors of the output
 }

@@ -45,10 +45,10 @@ func Statuses(ctx context.Context, clusters []*cluster.Cluster) List[Status] {
 }
 
 // Text writes a status as text.
-func (s Status) Text(out io.Writer) error {
+func (s Status) Text(out io.Writer) {
 	if s.Cluster == nil {
-		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unknown)
-		return err
+		fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unknown)
+		return
 	}
 	summary := []string{"controller " + s.Controller, "MCS API " + cmp.Or(s.MCSVersion, "not served")}
 	if s.HeartbeatStopped != "" {
@@ -86,19 +86,14 @@ func (s Status) Text(out io.Writer) error {
 	for i := range s.Imports {
 		imports = append(imports, importRow(&s.Imports[i]))
 	}
-	if err := Table(out, "\n", "MEMBER STATE HEARTBEAT SERVICES READY EXPIRES", members); err != nil {
-		return err
-	}
-	if err := Table(out, "\n", importHeadings, imports); err != nil {
-		return err
-	}
+	Table(out, "\n", "MEMBER STATE HEARTBEAT SERVICES READY EXPIRES", members)
+	Table(out, "\n", importHeadings, imports)
 	for i, finding := range s.Findings {
 		if i == 0 {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "! %s\n", finding.What)
 	}
-	return nil
 }
 
 const importHeadings = "IMPORT TYPE IPS PORTS CLUSTERS READY STATUS"
