@@ -178,7 +178,7 @@ func checkFiles(t *testing.T, p program, image v1.Image, architecture string) {
 		_, corefile, _ := strings.Cut(string(values), "\n  corefile: |\n")
 		corefile, _, _ = strings.Cut(corefile, "\n  resources:")
 		must(t, os.WriteFile(path+".Corefile", []byte("(multicluster-options) {\n}\n"+corefile), 0o600))
-		says(t, "this runs in no pod", path, "-conf", path+".Corefile")
+		says(t, "the service account of the pod", path, "-conf", path+".Corefile")
 	}
 }
 

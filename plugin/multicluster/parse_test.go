@@ -121,9 +121,9 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster\nmulticluster", "this plugin can only be used once per Server Block"},
 		{
 			"multicluster {\nkubeconfig /does/not/exist\n}",
-			"plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig /does/not/exist: ",
+			"plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig \"/does/not/exist\" (if empty, the service account of the pod): ",
 		},
-		{"multicluster", "no kubeconfig is given, and this runs in no pod"},
+		{"multicluster", `kubeconfig "" (if empty, the service account of the pod): invalid configuration`},
 	}
 	for name, o := range options {
 		if o.least > 0 {

@@ -53,22 +53,11 @@ const (
 
 // Load returns the client configuration that the options select, so that an invalid one is reported before anything starts.
 func (o Options) Load() (*rest.Config, error) {
-	if o.Kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("no kubeconfig is given, and this runs in no pod: %w", err)
-		}
-		return config, nil
-	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig( // without a file, that of the pod
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig},
 		&clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf(
-			"kubeconfig %s: it names no cluster: set a current-context, or name a context after the path", o.Kubeconfig)
-	case err != nil:
-		return nil, fmt.Errorf("kubeconfig %s: %w", o.Kubeconfig, err)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %q (if empty, the service account of the pod): %w", o.Kubeconfig, err)
 	}
 	return config, nil
 }
