@@ -74,7 +74,7 @@ func (s *source) serviceImport() *mcsv1beta1.ServiceImport {
 			Name: s.text("db", "db", "db"), Namespace: s.text("demo", "demo", "demo"),
 		},
 		Spec: mcsv1beta1.ServiceImportSpec{
-			Type: pick(s, mcsv1beta1.Headless, mcsv1beta1.Headless, mcsv1beta1.ClusterSetIP, "Other"),
+			Type: pick(s, mcsv1beta1.Headless, mcsv1beta1.Headless, mcsv1beta1.ClusterSetIP),
 		},
 	}
 	for range s.n(4) {

@@ -97,7 +97,6 @@ func TestBuild(t *testing.T) {
 			"ClusterSetIP", recordtest.ClusterSetIP("10.42.0.1 fd00:42::1 10.42.0.1", "HTTP=65535 =53/UDP b=0 "+strings.Repeat("c", 63)+"=1"),
 			"east[http=80]: 10.1.0.1/a", "A 10.42.0.1; AAAA fd00:42::1; SRV 53 db; http SRV 65535 db", "invalid_port:2",
 		},
-		{"a type that is none", "{type: Other, ports: []}", "", "", "invalid_type:1"},
 		{"a slice of names", none, "east[]: a.example.org", "", "invalid_address_type:1"},
 		{
 			"spec.ips are validated",

@@ -15,7 +15,7 @@ import (
 type Import struct {
 	// Key is "<name>.<namespace>", or "<namespace>//<name>" if the import is refused.
 	Key string
-	// Headless is true for type Headless and false for ClusterSetIP.
+	// Headless is true for type Headless and false for ClusterSetIP. Schemas have no other type.
 	Headless bool
 	// Addrs are the distinct addresses of spec.ips, sorted. A headless import has none.
 	Addrs []netip.Addr
@@ -44,8 +44,6 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		return imported.refuse(object, Bookkeeping)
 	case !isLabel(object.Name) || !isLabel(object.Namespace):
 		return imported.refuse(object, InvalidName)
-	case !imported.Headless && object.Spec.Type != mcsv1beta1.ClusterSetIP:
-		return imported.refuse(object, InvalidType)
 	}
 	addrs := ServiceAddresses(object.Spec.IPs)
 	if invalid := len(object.Spec.IPs) - len(addrs); invalid > 0 {

@@ -12,8 +12,6 @@ const (
 	Undecodable Reason = "undecodable"
 	// InvalidName is an import whose name or namespace is not a DNS label.
 	InvalidName Reason = "invalid_name"
-	// InvalidType is an import that is neither ClusterSetIP nor Headless.
-	InvalidType Reason = "invalid_type"
 	// InvalidIP is an entry of spec.ips that is not the address of a service.
 	InvalidIP Reason = "invalid_ip"
 	// InvalidPort is a port with a name, protocol or number that no record can hold.

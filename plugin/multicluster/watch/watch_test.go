@@ -150,8 +150,8 @@ func TestGauges(t *testing.T) {
 	run := func(name string, kind mcsv1beta1.ServiceImportType, clock int64) *bench {
 		b := newBench(t, Options{})
 		b.clock = time.Unix(clock, 0)
-		put(t, b.imports.Add(importOf("bad", "Other")))
-		put(t, b.imports.Replace([]any{importOf(name, kind, "10.42.0.1"), importOf("bad", "Other")}, "1"))
+		put(t, b.imports.Add(importOf("b.d", mcsv1beta1.Headless)))
+		put(t, b.imports.Replace([]any{importOf(name, kind, "10.42.0.1"), importOf("b.d", mcsv1beta1.Headless)}, "1"))
 		sources.byKey[name] = b.Source
 		t.Cleanup(func() { delete(sources.byKey, name) })
 		return b
@@ -170,6 +170,6 @@ func TestGauges(t *testing.T) {
 	second.clock = time.Unix(200, 0)
 	second.slices.UpdateResourceVersion("1")
 	expect("with two", "last_sync_timestamp_seconds endpointslices 100, last_sync_timestamp_seconds serviceimports 50, "+
-		"objects serviceimports 4, skipped invalid_type 2, "+
+		"objects serviceimports 4, skipped invalid_name 2, "+
 		"watch_healthy endpointslices 1, watch_healthy serviceimports 0")
 }
