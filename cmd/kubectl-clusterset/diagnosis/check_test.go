@@ -250,7 +250,7 @@ func TestNothingIsKnown(t *testing.T) {
 	set := newSet(func(east, _ *Cluster) {
 		*east = Cluster{
 			Cluster:      &cluster.Cluster{Context: "east", Config: east.Config},
-			Unidentified: err, StateError: err, LostError: err, RightsError: err, PodCIDRsError: err, CoreDNSError: err, CorefileError: err,
+			Unidentified: err, StateError: err, LostError: err, RightsError: err, PodCIDRsError: err, CorefileError: err,
 			NodeCachesError: err, DNSError: err,
 		}
 	})

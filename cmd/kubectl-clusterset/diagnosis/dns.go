@@ -17,7 +17,7 @@ var dnsChecks = []Check{
 		Name: "coredns-available", About: "the rollout of CoreDNS is complete", before: true,
 		run: func(_ *Set, c *Cluster, found *problems) {
 			if c.CoreDNS == nil {
-				found.skip(noCoreDNS, c.CoreDNSError)
+				found.skip(noCoreDNS, c.CorefileError)
 				return
 			}
 			is, wanted := c.CoreDNS.Status, ptr.Deref(c.CoreDNS.Spec.Replicas, 1)

@@ -60,11 +60,10 @@ type Cluster struct {
 	// Service ranges; none if unknown.
 	PodCIDRs, Nodes, ServiceCIDRs []netip.Prefix
 	PodCIDRsError                 error
-	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil with a CoreDNSError. Corefile is its Corefile, nil with a
-	// CorefileError.
-	CoreDNS                     *appsv1.Deployment
-	Corefile                    *setup.Corefile
-	CoreDNSError, CorefileError error
+	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, and Corefile its Corefile; nil with a CorefileError.
+	CoreDNS       *appsv1.Deployment
+	Corefile      *setup.Corefile
+	CorefileError error
 	// NodeCaches are the ConfigMaps of NodeLocal DNSCache that do not pass the zone on. Pods query it instead of the cluster's
 	// DNS. NodeCachesError is why there may be more.
 	NodeCaches      []string
@@ -121,7 +120,7 @@ func (c *Cluster) gather(ctx context.Context, zone string) {
 		}
 	}
 	found, err := c.Kube.AppsV1().Deployments(setup.CoreDNSNamespace).Get(ctx, setup.CoreDNSName, metav1.GetOptions{})
-	if c.CoreDNSError, c.CorefileError = err, err; err == nil {
+	if c.CorefileError = err; err == nil {
 		c.CoreDNS = found
 		c.Corefile, c.CorefileError = setup.ReadCorefile(ctx, c.Cluster, setup.CoreDNSNamespace, setup.CoreDNSName)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -70,23 +69,16 @@ func (s Status) Text(out io.Writer) {
 		if m.Drained {
 			how += ",drained"
 		}
-		seen, ends := "not yet", "no expiry"
+		seen := "not yet"
 		if !m.LastHeartbeat.IsZero() {
-			seen = age(m.LastHeartbeat, s.Now)
+			seen = duration.HumanDuration(max(s.Now.Sub(m.LastHeartbeat), 0)) // as kubectl prints ages
 		}
-		switch {
-		case m.Expires.IsZero():
-		case m.Expires.Before(s.Now):
-			ends = "expired"
-		default:
-			ends = age(s.Now, m.Expires)
-		}
-		members = append(members, []any{m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends})
+		members = append(members, []any{m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints)})
 	}
 	for i := range s.Imports {
 		imports = append(imports, importRow(&s.Imports[i]))
 	}
-	Table(out, "\n", "MEMBER STATE HEARTBEAT SERVICES READY EXPIRES", members)
+	Table(out, "\n", "MEMBER STATE HEARTBEAT SERVICES READY", members)
 	Table(out, "\n", importHeadings, imports)
 	for i, finding := range s.Findings {
 		if i == 0 {
@@ -104,9 +96,6 @@ func importRow(i *state.Import) []any {
 		fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason,
 	}
 }
-
-// age is the time since, as kubectl prints ages.
-func age(since, now time.Time) string { return duration.HumanDuration(max(now.Sub(since), 0)) }
 
 func reconciling(count int) string { return fmt.Sprintf("%d services are being reconciled", count) }
 

@@ -82,11 +82,6 @@ func Join(ctx context.Context, o Options) error {
 		}
 		exposed := slices.ContainsFunc(o.Clusters, func(reader *cluster.Cluster) bool { return reader.Network != source.Network })
 		ranges, unconfined := confinement(ctx, source, exposed)
-		if unconfined == nil {
-			o.Teller.Say("context %s: the other clusters confine the endpoints of %s to %d ranges of its nodes. When nodes "+
-				"are added, run join again, or set the annotation %s of its Secrets to the whole range", source.Context,
-				source.ID, len(ranges), cluster.CIDRsAnnotation)
-		}
 		for _, reader := range o.Clusters {
 			if reader == source {
 				continue
