@@ -22,13 +22,7 @@ type lateClusters map[string]error
 
 func (l lateClusters) add(cluster string, err error) { l[cluster] = errors.Join(l[cluster], err) }
 
-func (l lateClusters) err() error {
-	var errs []error
-	for _, cluster := range slices.Sorted(maps.Keys(l)) {
-		errs = append(errs, l[cluster])
-	}
-	return errors.Join(errs...)
-}
+func (l lateClusters) err() error { return errors.Join(slices.Collect(maps.Values(l))...) }
 
 // writeSlices writes the desired slices. Without an import of this controller nothing can own the copies of members'
 // slices, so their clusters are late. While the import terminates, existing copies are still updated.
