@@ -135,8 +135,8 @@ func (r *Reconciler) onNamespace(before, after metav1.Object) {
 	}
 }
 
-// nodesWithin is the time in which all services are reconciled after a node came or went: with many imports and an autoscaler,
-// other changes would wait for them.
+// nodesWithin is the time in which all services are reconciled after a node came, went or got another zone: with many imports and
+// an autoscaler, other changes would wait for them.
 const nodesWithin = time.Minute
 
 // onNode enqueues the services that a change of the nodes concerns: hints depend on the zones, exports with node ports on all
@@ -144,16 +144,12 @@ const nodesWithin = time.Minute
 func (r *Reconciler) onNode(before, after metav1.Object) {
 	old, existed := before.(*local.Node)
 	current, exists := after.(*local.Node)
-	if is := r.Local.Zones(); is.SomeWithoutZone != r.zones.SomeWithoutZone || !slices.Equal(is.Zones, r.zones.Zones) {
-		r.zones = is
-		r.enqueueAll("", 0)
-		return
-	}
-	moved := !existed || !exists || !slices.Equal(old.Own, current.Own) || !slices.Equal(old.PodCIDRs, current.PodCIDRs)
+	moved := !existed || !exists || old.Zone != current.Zone || !slices.Equal(old.Own, current.Own) ||
+		!slices.Equal(old.PodCIDRs, current.PodCIDRs)
 	if moved {
 		r.enqueueAll("", nodesWithin)
 	}
-	if moved || old.Ready != current.Ready || old.Zone != current.Zone || !slices.Equal(old.Addresses, current.Addresses) {
+	if moved || old.Ready != current.Ready || !slices.Equal(old.Addresses, current.Addresses) {
 		r.enqueueExposed(export.ExposeNodePort)
 	}
 }

@@ -64,7 +64,6 @@ func withServices(t *testing.T) *Reconciler {
 func TestChanges(t *testing.T) {
 	const all = "demo/cache demo/chosen demo/free demo/imported demo/plain demo/queue demo/taken demo/web"
 	r := withServices(t)
-	r.zones = r.Local.Zones()
 	deleted := func(name string) func() {
 		return func() {
 			r.onService(change{gone: true, Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}})
@@ -104,7 +103,6 @@ func TestChanges(t *testing.T) {
 		"a node is down":                       {node(export.ExposeNone, down), ""},
 		"a node is down, exposed by others":    {node(export.ExposeLoadBalancer, down), ""},
 		"a node is down, exposed by its ports": {node(export.ExposeNodePort, down), "demo/chosen demo/web other/web"},
-		"a node has another zone":              {func() { r.zones.Zones = []string{"x"}; r.onNode(nil, nil) }, all + " other/taken other/web"},
 	} {
 		test.act()
 		if got := queued(r); got != test.want {
@@ -124,13 +122,14 @@ func TestNodesComeAndGo(t *testing.T) {
 	for name, change := range map[string]func(r *Reconciler){
 		"it comes":             func(r *Reconciler) { r.onNode(nil, added) },
 		"it goes":              func(r *Reconciler) { r.onNode(added, nil) },
+		"it has another zone":  func(r *Reconciler) { r.onNode(added, &local.Node{Node: export.Node{Zone: "x"}}) },
 		"it has an address":    func(r *Reconciler) { r.onNode(added, &local.Node{Node: export.Node{Own: []string{"192.0.2.7"}}}) },
 		"its pods get a range": func(r *Reconciler) { r.onNode(added, &local.Node{PodCIDRs: []string{"10.1.0.0/24"}}) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := withServices(t)
 			defer r.ShutDown()
-			r.zones, r.Expose = r.Local.Zones(), export.ExposeNodePort
+			r.Expose = export.ExposeNodePort
 			change(r)
 			if got := queued(r); got != "demo/chosen demo/web other/web" {
 				t.Errorf("%s: at once, %q are reconciled", name, got)

@@ -24,7 +24,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/placement"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -67,8 +66,6 @@ type Reconciler struct {
 	turns  *turns
 	// memories are the memories of exports, by service.
 	memories sync.Map
-	// zones are those of the nodes when all services were last enqueued for them. Only Attach and onNode use them.
-	zones placement.Nodes
 	// heartbeat is set by Run.
 	heartbeat *heartbeat.Renewer
 	// working is the number of services that are being reconciled.
@@ -102,7 +99,6 @@ func (r *Reconciler) Attach() {
 	r.Local.Services.Handle(onChange(r.onService))
 	r.Local.EndpointSlices.Handle(onChange(r.onSlice))
 	r.Local.Namespaces.Handle(r.onNamespace)
-	r.zones = r.Local.Zones()
 	r.Local.Nodes.Handle(r.onNode)
 	r.Local.Secrets.Handle(func(_, _ metav1.Object) { r.Members.Refresh() })
 
