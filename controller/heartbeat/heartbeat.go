@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	applycoordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -66,7 +66,7 @@ type Config struct {
 	Late func(longer time.Duration) string
 	// Retry reconciles a service at once, regardless of its backoff, because its slices could not be written.
 	Retry func(service types.NamespacedName)
-	// Annotations returns the annotations of the heartbeat, as they are now. Empty ones are left out.
+	// Annotations returns the annotations of the heartbeat, as they are now, always with the same keys.
 	Annotations func() map[string]string
 }
 
@@ -75,7 +75,6 @@ type Config struct {
 // concurrent use; one goroutine runs it.
 type Renewer struct {
 	Config
-	last *coordinationv1.Lease // as last written
 
 	mu sync.Mutex
 	// unseen are the expected services that were not reconciled yet.
@@ -183,42 +182,15 @@ func (h *Renewer) Run(ctx context.Context) {
 	}
 }
 
-// renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first.
-func (h *Renewer) renew(ctx context.Context) (err error) {
+// renew writes the Lease.
+func (h *Renewer) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
 	defer cancel()
-	leases := h.Client.CoordinationV1()
-	lease := h.last
-	h.last = nil
-	if lease == nil {
-		lease, err = leases.Leases(h.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
-		h.stamp(lease)
-		lease, err = leases.Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
-	case err == nil:
-		h.stamp(lease)
-		lease, err = leases.Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	if err == nil {
-		h.last = lease
-	}
+	lease := applycoordinationv1.Lease(member.HeartbeatLease, h.Namespace).WithAnnotations(h.Annotations()).
+		WithSpec(applycoordinationv1.LeaseSpec().WithHolderIdentity(h.Cluster).WithRenewTime(metav1.NewMicroTime(h.Clock.Now())))
+	_, err := h.Client.CoordinationV1().Leases(h.Namespace).Apply(ctx, lease,
+		metav1.ApplyOptions{FieldManager: export.Manager, Force: true})
 	return err
-}
-
-// stamp turns the Lease, as last read or written, into a renewal.
-func (h *Renewer) stamp(lease *coordinationv1.Lease) {
-	// Annotations that no longer apply are removed.
-	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
-	for key, value := range h.Annotations() {
-		if value != "" {
-			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, key, value)
-		}
-	}
-	lease.Spec.HolderIdentity = &h.Cluster
-	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
 }
 
 // Seen is closed once each expected service was reconciled. Before that it is unknown whether the

@@ -49,13 +49,12 @@ func TestHeartbeatVouches(t *testing.T) {
 		}
 		sim.Wait(time.Minute)
 		east.Put(fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, "+
-			"metadata: {namespace: %s, name: %s, annotations: {other: kept, %s/newer: x}}}",
-			member.DefaultNamespace, member.HeartbeatLease, export.Domain))
+			"metadata: {namespace: %s, name: %s, annotations: {other: kept, %s: 'true'}}}",
+			member.DefaultNamespace, member.HeartbeatLease, member.DrainAnnotation))
 		sim.Wait(2 * liveness.HeartbeatInterval)
 		beats("another writer", true)
 		annotations := east.Lease(member.HeartbeatLease).Annotations
-		if _, drained := annotations[member.DrainAnnotation]; drained || annotations["other"] != "kept" ||
-			annotations[export.Domain+"/newer"] != "" {
+		if annotations[member.DrainAnnotation] != "" || annotations["other"] != "kept" {
 			t.Errorf("after another writer, the heartbeat has %v", annotations)
 		}
 		east.Stop()
