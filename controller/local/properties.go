@@ -5,7 +5,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +31,7 @@ type Properties struct {
 	client  dynamic.Interface
 	clock   clock.WithTicker
 	last    atomic.Pointer[map[string]string] // none while they are unknown
-	omitted []string                          // of the last list
+	cut     bool                              // the last list did not fit
 }
 
 // NewProperties returns Properties that are unknown until Begin, except the network, if it is not empty.
@@ -99,12 +98,12 @@ func (p *Properties) read(ctx context.Context) error {
 	if p.network != "" {
 		all[scope.NetworkProperty] = p.network
 	}
-	text, omitted := scope.EncodeProperties(all)
-	if len(omitted) > 0 && !slices.Equal(omitted, p.omitted) {
-		klog.FromContext(ctx).Error(nil, "The ClusterProperties of this cluster do not fit into its heartbeat. "+
-			"Shorten them: selectors do not see those that were omitted", "bytes", scope.MaxBytes, "omitted", omitted)
+	text, complete := scope.EncodeProperties(all)
+	if !complete && !p.cut {
+		klog.FromContext(ctx).Error(nil, "The ClusterProperties of this cluster do not fit into its heartbeat. Shorten them: selectors "+
+			"see none but the id, the cluster set and the network", "bytes", scope.MaxBytes)
 	}
-	p.omitted = omitted
+	p.cut = !complete
 	return p.set(text)
 }
 

@@ -64,7 +64,7 @@ func TestProperties(t *testing.T) {
 		changes, told := 0, 0
 		p := NewProperties(client, clock.RealClock{}, "")
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), funcr.New(func(_, line string) {
-			if strings.Contains(line, `"omitted"=["region"]`) || strings.Contains(line, "Cannot list") {
+			if strings.Contains(line, "do not fit") || strings.Contains(line, "Cannot list") {
 				told++
 			}
 		}, funcr.Options{})))

@@ -6,40 +6,34 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 )
 
 const (
 	// PropertiesAnnotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
 	PropertiesAnnotation = "clusterset-dns.github.io/properties"
-	// ClusterSetProperty is the name of the property with the cluster's set (KEP-2149). It never makes room for others.
+	// ClusterSetProperty is the name of the property with the cluster's set (KEP-2149).
 	ClusterSetProperty = "clusterset.k8s.io"
-	// ClusterIDProperty is the name of the property with the cluster's id (KEP-2149). It never makes room for others.
+	// ClusterIDProperty is the name of the property with the cluster's id (KEP-2149).
 	ClusterIDProperty = "cluster.clusterset.k8s.io"
 	// NetworkProperty is the name of the property with the network of a cluster's pods. Pods of clusters with the same value, or
-	// without one, reach each other. It never makes room for others.
+	// without one, reach each other.
 	NetworkProperty = "network.clusterset-dns.github.io"
 )
 
-// wellKnown are the names of the properties that precede all others.
-var wellKnown = []string{ClusterSetProperty, ClusterIDProperty, NetworkProperty}
-
-// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, {} for none, never empty.
-// Properties that do not fit are omitted, and their names returned. The wellKnown properties get room first, then the
-// others in the order of their names, so that the text depends only on the properties.
-func EncodeProperties(all map[string]string) (text string, omitted []string) {
-	fit := map[string]string{}
-	for _, name := range slices.Concat(wellKnown, slices.Sorted(maps.Keys(all))) {
-		value, found := all[name]
-		if _, seen := fit[name]; seen || !found {
-			continue
-		}
-		if fit[name] = value; len(encoded(fit)) > MaxBytes {
-			delete(fit, name)
-			omitted = append(omitted, name)
-		}
+// EncodeProperties returns the text of properties: a JSON object of at most MaxBytes, never empty. If they do not all fit, it has
+// only those with the names above, or none.
+func EncodeProperties(all map[string]string) (text string, complete bool) {
+	if text = encoded(all); len(text) <= MaxBytes {
+		return text, true
 	}
-	return encoded(fit), omitted
+	few := maps.Clone(all)
+	maps.DeleteFunc(few, func(name, _ string) bool {
+		return name != ClusterSetProperty && name != ClusterIDProperty && name != NetworkProperty
+	})
+	if text = encoded(few); len(text) <= MaxBytes {
+		return text, false
+	}
+	return "{}", false
 }
 
 func encoded(all map[string]string) string {
