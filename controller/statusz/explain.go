@@ -61,9 +61,8 @@ func (l *Leader) explain(service types.NamespacedName) *state.Explanation {
 		case at >= 0:
 		case others != "":
 			how = "not chosen"
-			found.Fail("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
-				contextOf(cluster), service.Namespace, service.Name, export.AnnotationClusters, others, l.Cluster),
-				"The export of %s is not for %s: it is for %q (annotation %s).", cluster, l.Cluster, others, export.AnnotationClusters)
+			found.Fail("not-chosen", kubectl(cluster, "-n %s annotate serviceexport %s '%s=%s; %s' --overwrite", service.Namespace,
+				service.Name, export.AnnotationClusters, others, l.Cluster), "The export of %s is not for %s: it is for %q (annotation %s).", cluster, l.Cluster, others, export.AnnotationClusters)
 		case how == liveness.Fresh.String():
 			how = "not imported"
 		}
@@ -184,10 +183,9 @@ func explanation(in reconciler.Input, states map[string]string, problems state.F
 		if !headless {
 			out.DNS = append(out.DNS, imported.Spec.IPs...)
 		}
-		out.Problems = append(out.Problems, findingsOf(out.Cluster, imported, len(decision.Precedence) > 0)...)
+		ofImport(&out.Problems, out.Cluster, imported, len(decision.Precedence) > 0)
 		if export.IsManaged(imported) && len(decision.Precedence) > 0 && out.Import.Ready == 0 {
-			out.Problems.Fail("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods",
-				contextOf(decision.Precedence[0].View.Cluster), imported.Namespace), "No imported endpoint of %s is ready.", out.Service)
+			out.Problems.Fail("endpoints-ready", kubectl(decision.Precedence[0].View.Cluster, "-n %s get pods", imported.Namespace), "No imported endpoint of %s is ready.", out.Service)
 		}
 	}
 	return out

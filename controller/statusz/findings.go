@@ -37,11 +37,9 @@ const maxExamined = 100
 // findings returns the problems that the controller sees.
 func (l *Leader) findings() state.Findings {
 	found := state.Findings{}
-	here := contextOf(l.Cluster)
 	if reason, message := l.Heartbeat.Doubted(); reason != heartbeat.None {
-		found.Fail("heartbeat", fmt.Sprintf("kubectl --context %s -n %s logs -l app.kubernetes.io/component=controller --prefix "+
-			"--tail=200", here, l.Namespace), "The controller does not renew its heartbeat, so other clusters demote the endpoints of "+
-			"this one: %s.", message)
+		found.Fail("heartbeat", kubectl(l.Cluster, "-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", l.Namespace),
+			"The controller does not renew its heartbeat, so other clusters demote the endpoints of this one: %s.", message)
 	}
 	failing(&found, l.Failing())
 	if !l.Local.Nodes.HasSynced() { // the controller works without this right, but lacks features
@@ -56,9 +54,8 @@ func (l *Leader) findings() state.Findings {
 	}
 	namespace := l.Local.Namespace(l.Namespace)
 	if _, err := member.ParseRank(ptr.Deref(namespace, corev1.Namespace{}).Annotations); err != nil {
-		found.Fail("ranks", fmt.Sprintf("kubectl --context %s annotate namespace %s '%s=<integer from -1000 to 1000>' --overwrite", here, l.Namespace,
-			member.RankAnnotation),
-			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
+		found.Fail("ranks", kubectl(l.Cluster, "annotate namespace %s '%s=<integer from -1000 to 1000>' --overwrite", l.Namespace,
+			member.RankAnnotation), "Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
 	if reconciler.Standing(namespace).Demote {
 		drained(&found, l.Cluster, l.Cluster)
@@ -206,8 +203,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 	for _, each := range l.API.Imports.List() {
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
 		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && export.IsManaged(each) {
-			found.Warn("zones", fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
-				contextOf(l.Cluster), zoneless[0], corev1.LabelTopologyZone),
+			found.Warn("zones", kubectl(l.Cluster, "label node %s %s=<zone of the node>", zoneless[0], corev1.LabelTopologyZone),
 				"Node %s has no label %s, so its clients do not prefer near endpoints, although %s has trafficDistribution %s.",
 				zoneless[0], corev1.LabelTopologyZone, klog.KObj(each).String(), distribution)
 			zoneless = nil // once
@@ -215,7 +211,7 @@ func (l *Leader) ofServices(found *state.Findings) {
 		if !leaving(each) {
 			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
 			exported := l.API.Exports.Get(service) != nil || len(l.Members.Publishing(service)) > 0
-			*found = append(*found, findingsOf(l.Cluster, each, exported)...)
+			ofImport(found, l.Cluster, each, exported)
 		}
 	}
 	lacking := sets.Set[string]{}
@@ -264,7 +260,7 @@ func (l *Leader) ofNamespace(found *state.Findings, name string) {
 		found.Warn("namespaces", "Use another namespace, or change --denied-namespaces of the controller.",
 			"Namespace %s is on the controller's list of denied namespaces, so nothing is imported into it.", name)
 	} else if l.Local.Namespace(name) == nil {
-		found.Warn("namespaces", fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name),
+		found.Warn("namespaces", kubectl(l.Cluster, "create namespace %s", name),
 			"Namespace %s does not exist, so nothing is imported into it.", name)
 	}
 }
@@ -282,26 +278,26 @@ func (l *Leader) ofParts(found *state.Findings, in reconciler.Input) {
 	}
 }
 
-// findingsOf returns the problems of an import. exported reports whether any cluster exports the service.
-func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found state.Findings) {
+// ofImport adds the problems of an import. exported reports whether any cluster exports the service.
+func ofImport(found *state.Findings, own string, from *v1beta1.ServiceImport, exported bool) {
 	name := klog.KObj(from).String()
-	command := "kubectl --context " + contextOf(own) + " -n " + from.Namespace
+	if !export.IsManaged(from) {
+		if of := kubectl(own, "-n %s ", from.Namespace); exported {
+			found.Fail("imports-foreign", fmt.Sprintf("Let the controller adopt it with its IP: `%sannotate serviceimport %s %s=true`. If it "+
+				"is not used, delete it: `%[1]sdelete serviceimport %[2]s`.", of, from.Name, export.AnnotationAdopt),
+				"The controller does not manage ServiceImport %s, so exports with this name are not imported.", name)
+		}
+		return
+	}
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
-	switch {
-	case !export.IsManaged(from) && exported:
-		found.Fail("imports-foreign", fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate "+
-			"serviceimport %s %s=true`. If it is not used, delete it: `%s delete serviceimport %s`.", command, from.Name,
-			export.AnnotationAdopt, command, from.Name),
-			"The controller does not manage ServiceImport %s, so exports with this name are not imported.", name)
-	case export.IsManaged(from) && ready != nil && ready.Status != metav1.ConditionTrue:
+	if ready != nil && ready.Status != metav1.ConditionTrue {
 		found.Fail("imports-ready", "Correct what the message names, or change or withdraw the exports of the service.",
 			"Import %s is not ready: %s", name, ready.Message)
 	}
 	for _, kind := range placement.Kinds {
 		told := meta.FindStatusCondition(from.Status.Conditions, kind)
-		if export.IsManaged(from) && told != nil && told.Reason == placement.ReasonInvalidAnnotation {
+		if told != nil && told.Reason == placement.ReasonInvalidAnnotation {
 			found.Warn("preferences", "Correct spec.exportedAnnotations on the ServiceExports of all clusters.", "%s: %s", name, told.Message)
 		}
 	}
-	return found
 }

@@ -34,12 +34,10 @@ var gauges = []struct{ name, help, labels string }{
 	{"member_credential_issued_timestamp_seconds", "Unix time from which the credential of a member is valid; absent if unknown.", "member"},
 	{"member_credential_expiration_timestamp_seconds", "Unix time at which the credential of a member expires; absent if unknown or never.", "member"},
 	{"member_state", "1 for the state of a member.", "member state reason"},
-	{"member_demoted", "1 if the endpoints of a member are demoted.", "member"},
 	{"member_path", "1 for the path to the pods of a member.", "member path"},
 	{"member_probe_target", "1 if this probe target of a member is reached.", "member target"},
 	{"all_members_unreachable", "1 if no member's heartbeats arrive, so the fault is probably local.", ""},
 	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat, by reason (inputs, writes).", "reason"},
-	{"member_endpointslices", "EndpointSlices that a member publishes.", "member"},
 	{"nodes_without_zone", "Nodes without the label topology.kubernetes.io/zone, which ignore hints for zones.", ""},
 	{"member_over_limit", "1 if a member exceeds a limit.", "member limit"},
 	{"export_problems", "Services that are partially imported.", "member reason"},
@@ -117,14 +115,12 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	for _, member := range r.Members.List() {
 		cluster, known := member.Cluster(), r.Tracker.Of(member.Cluster())
 		gauge("member_state", 1, cluster, known.Verdict.State.String(), string(known.Verdict.Reason))
-		gauge("member_demoted", number(known.Verdict.Demote), cluster)
 		gauge("member_path", 1, cluster, known.Path.String())
 		for _, each := range known.ProbedTargets {
 			gauge("member_probe_target", number(!each.Fails), cluster, each.Address.String())
 		}
 		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
 		gauge("member_synced", number(member.Synced()), cluster)
-		gauge("member_endpointslices", float64(member.Published()), cluster)
 		excess := member.Excess()
 		for _, limit := range limits.All {
 			_, exceeded := excess[limit]

@@ -111,7 +111,9 @@ func TestFindingsOfImports(t *testing.T) {
 		"a preference in use":      {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: placement.ConditionPreferCluster, Status: "True"}), true, ""},
 	} {
 		var got []string
-		for _, each := range findingsOf("east", test.of, test.exported) {
+		var found state.Findings
+		ofImport(&found, "east", test.of, test.exported)
+		for _, each := range found {
 			got = append(got, each.Name+" "+each.Severity+": "+each.What+" > "+each.Fix)
 		}
 		if text := strings.Join(got, "\n"); text != test.want {

@@ -15,6 +15,11 @@ import (
 // contextOf returns a placeholder for a context that reaches the cluster: see state.Finding.
 func contextOf(cluster string) string { return "<context of " + cluster + ">" }
 
+// kubectl returns a command in a cluster.
+func kubectl(cluster, format string, args ...any) string {
+	return "kubectl --context " + contextOf(cluster) + " " + fmt.Sprintf(format, args...)
+}
+
 // join returns the command that gives the local cluster a new credential for another.
 func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
 	return ofSecret(candidate, "credential", "kubectl clusterset join "+contextOf(l.Cluster)+" "+contextOf(id)+flags)
@@ -33,7 +38,7 @@ func (l *Leader) identify(candidate *member.Candidate, id string) string {
 // command returns a command on the Secret that makes a cluster a member.
 func (l *Leader) command(candidate *member.Candidate, verb, flags string) string {
 	namespace, name, _ := strings.Cut(candidate.Name, "/")
-	return fmt.Sprintf("kubectl --context %s -n %s %s secret %s%s", contextOf(l.Cluster), namespace, verb, name, flags)
+	return kubectl(l.Cluster, "-n %s %s secret %s%s", namespace, verb, name, flags)
 }
 
 // ofSecret returns a command that changes a Secret with member.ClusterLabel, or an instruction for other candidates, which belong to
@@ -62,7 +67,7 @@ func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
 	if m.Accept() != nil {
 		return extend(m, scope.AcceptAnnotation, service.String())
 	}
-	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, scope.AcceptLabel)
+	return kubectl(l.Cluster, "label namespace %s %s=true", service.Namespace, scope.AcceptLabel)
 }
 
 // extend returns the instruction to add a word to the list in an annotation of a member.
