@@ -79,13 +79,13 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 	result merge.Result,
 ) (Outcome, error) {
 	p := &pass{Applier: a, observed: observed, failures: failures, result: result, outcome: Outcome{Written: sets.Set[Version]{}}}
-	var importErr, serviceErr error
+	var importErr error
 	if result.ServiceImport != nil && !terminating(observed.ServiceImport) {
-		importErr, serviceErr = p.writeImportAndService(ctx)
+		importErr = p.writeImportAndService(ctx)
 	}
 	late := p.writeSlices(ctx)
 	nodePortsErr := p.writeService(ctx, "node-port Service", observed.NodePorts, result.NodePorts)
-	err := errors.Join(importErr, serviceErr, nodePortsErr, late.err(), p.removeRest(ctx, late))
+	err := errors.Join(importErr, nodePortsErr, late.err(), p.removeRest(ctx, late))
 	if result.Foreign {
 		_ = p.foreign(observed.ServiceImport)
 	}
@@ -95,16 +95,16 @@ func (a *Applier) ApplyService(ctx context.Context, observed merge.Observed, fai
 
 // writeImportAndService writes the import, its derived Service, and the status of the import, unless the next pass will
 // change that status. It reports a rejected Service after FailuresToReport failures.
-func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
-	imported, importErr := p.writeImport(ctx)
-	if importErr != nil || p.observed.ServiceImport == nil { // other objects need the UID of a new one
-		return importErr, nil
+func (p *pass) writeImportAndService(ctx context.Context) error {
+	imported, err := p.writeImport(ctx)
+	if err != nil || p.observed.ServiceImport == nil { // other objects need the UID of a new one
+		return err
 	}
-	serviceErr = p.writeService(ctx, "derived Service", p.observed.DerivedService, p.result.DerivedService)
-	if p.again || serviceErr != nil && p.failures < FailuresToReport {
-		return nil, serviceErr
+	err = p.writeService(ctx, "derived Service", p.observed.DerivedService, p.result.DerivedService)
+	if p.again || err != nil && p.failures < FailuresToReport {
+		return err
 	}
-	return p.writeImportStatus(ctx, imported, serviceErr), serviceErr
+	return errors.Join(err, p.writeImportStatus(ctx, imported, err))
 }
 
 // A pass is one call of ApplyService.

@@ -53,16 +53,11 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 	}
 }
 
-// A change is an object that a cache shows or, if gone is set, no longer shows. The object is shared and must not be changed.
-type change struct {
-	metav1.Object
-	gone bool
-}
-
-// enqueueShown enqueues a service because of an object that this controller may have written.
-func (r *Reconciler) enqueueShown(service types.NamespacedName, shown change) {
-	version := apply.VersionOf(shown)
-	if shown.gone {
+// enqueueShown enqueues a service because the caches show an object that this controller may have written or, if it is gone, no
+// longer show it.
+func (r *Reconciler) enqueueShown(service types.NamespacedName, object metav1.Object, gone bool) {
+	version := apply.VersionOf(object)
+	if gone {
 		version.ResourceVersion = ""
 	}
 	if r.echoes.sees(service, version) {
@@ -71,17 +66,17 @@ func (r *Reconciler) enqueueShown(service types.NamespacedName, shown change) {
 }
 
 // onExportOrImport enqueues the service of a ServiceExport or ServiceImport.
-func (r *Reconciler) onExportOrImport(object change) {
-	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object)
+func (r *Reconciler) onExportOrImport(object metav1.Object, gone bool) {
+	r.enqueueShown(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, object, gone)
 }
 
 // onService enqueues the service that exports a Service, the service that it is derived for, and the service for which a
 // derived Service, with or without node ports, needs its name.
-func (r *Reconciler) onService(object change) {
+func (r *Reconciler) onService(object metav1.Object, gone bool) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service := export.ServiceOf(object)
 	if service.Name != "" { // of this controller, unless another writer removed the managed-by label
-		r.enqueueShown(service, object)
+		r.enqueueShown(service, object, gone)
 	}
 	if export.IsManaged(object) && (key.Name == export.DerivedServiceName(service) || key.Name == export.NodePortServiceName(service)) {
 		return
@@ -109,10 +104,10 @@ const kubernetesSlices = "endpointslice-controller.k8s.io"
 
 // onSlice enqueues the multi-cluster service for which an EndpointSlice was made, or the exported Service to which it
 // belongs.
-func (r *Reconciler) onSlice(object change) {
+func (r *Reconciler) onSlice(object metav1.Object, gone bool) {
 	// Kubernetes copies the labels of the Service with node ports to its slices.
 	if service := export.ServiceOf(object); service.Name != "" && object.GetLabels()[export.LabelSliceManagedBy] != kubernetesSlices {
-		r.enqueueShown(service, object)
+		r.enqueueShown(service, object, gone)
 	}
 	of := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[export.LabelKubernetesService]}
 	if r.API.Exports.Get(of) != nil {
@@ -207,13 +202,13 @@ func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 
 // onChange returns a handler that calls changed for every event, and twice if the object was replaced or belongs to
 // another service now.
-func onChange(changed func(change)) informer.Handler {
+func onChange(changed func(object metav1.Object, gone bool)) informer.Handler {
 	return func(before, after metav1.Object) {
 		if after != nil {
-			changed(change{Object: after})
+			changed(after, false)
 		}
 		if after == nil || before != nil && (before.GetUID() != after.GetUID() || relabelled(before, after)) {
-			changed(change{Object: before, gone: true})
+			changed(before, true)
 		}
 	}
 }

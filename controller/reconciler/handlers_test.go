@@ -66,7 +66,7 @@ func TestChanges(t *testing.T) {
 	r := withServices(t)
 	deleted := func(name string) func() {
 		return func() {
-			r.onService(change{gone: true, Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}})
+			r.onService(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}, true)
 		}
 	}
 	node := func(expose export.Exposure, change func(*local.Node)) func() {
@@ -95,10 +95,10 @@ func TestChanges(t *testing.T) {
 		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},
 		"a derived name is free":                        {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/plain"},
 		"a slice of it, whose labels are those of the Service": {func() {
-			r.onSlice(change{Object: &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
+			r.onSlice(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
 				export.LabelKubernetesService: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),
 				export.LabelExposed:           "web", export.LabelSliceManagedBy: kubernetesSlices,
-			}}}})
+			}}}, false)
 		}, ""},
 		"a node is down":                       {node(export.ExposeNone, down), ""},
 		"a node is down, exposed by others":    {node(export.ExposeLoadBalancer, down), ""},

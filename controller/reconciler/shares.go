@@ -52,9 +52,7 @@ func mergeWithin(ips *limits.IPs, observed merge.Observed, contributions []merge
 		}
 	}
 	result = merge.Merge(observed, contributions)
-	exists := observed.ServiceImport != nil && len(observed.ServiceImport.Spec.IPs) > 0 ||
-		observed.DerivedService != nil && export.IsManaged(observed.DerivedService) &&
-			export.ServiceOf(observed.DerivedService) == observed.Service
+	exists := observed.ServiceImport != nil && len(observed.ServiceImport.Spec.IPs) > 0
 	if result.DerivedService == nil && !exists || slices.Contains(wanted, observed.Cluster) ||
 		observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport) {
 		wanted = nil // it needs no IP from a member's share

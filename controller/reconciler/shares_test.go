@@ -131,24 +131,6 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 	is("x0", "hostile", "IP")
 }
 
-// TestDerivedServiceOfAnotherClaimsNoIP: if two services have the same derived name, the derived Service of one gives the
-// other no IP.
-func TestDerivedServiceOfAnotherClaimsNoIP(t *testing.T) {
-	s := newSharing(1)
-	s.SetMembers([]string{"west"})
-	const winner, loser = "s-k1qtda5r7c", "s-g9sgelsm7d" // both have the same derived name
-	if got := s.reconcile(t, winner, v1beta1.ClusterSetIP, "east"); got != "IP" {
-		t.Fatal(got)
-	}
-	s.derived[loser] = s.derived[winner]
-	if got := s.reconcile(t, loser, v1beta1.ClusterSetIP, "west"); got != merge.ReasonForeignService {
-		t.Fatalf("the other one: %s", got)
-	}
-	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "west"); got != "IP" {
-		t.Errorf("the only IP is free, but: %s", got)
-	}
-}
-
 // TestExistingImportsAreShared: after a restart, an import for which one member has no room is charged to another. Clusters that are
 // not members get no reserved part.
 func TestExistingImportsAreShared(t *testing.T) {
