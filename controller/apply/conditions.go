@@ -3,8 +3,6 @@
 package apply
 
 import (
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -29,16 +27,9 @@ const maxMessage = 1024
 // refuse sets Ready=False in the decided conditions of an import if the API server rejected the derived Service
 // permanently: a retry succeeds only after another change.
 func refuse(decided *[]metav1.Condition, serviceErr error) {
-	var status apierrors.APIStatus
-	if !errors.As(serviceErr, &status) {
-		return
+	if apierrors.IsInvalid(serviceErr) || apierrors.IsForbidden(serviceErr) || apierrors.IsBadRequest(serviceErr) {
+		notReady(decided, ReasonServiceRefused, "The API server refused the "+serviceErr.Error())
 	}
-	switch code := status.Status().Code; {
-	case code < http.StatusBadRequest, code >= http.StatusInternalServerError, code == http.StatusConflict,
-		code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code == http.StatusUnauthorized:
-		return
-	}
-	notReady(decided, ReasonServiceRefused, "The derived Service was refused: "+status.Status().Message)
 }
 
 // fail sets Ready=False in the decided conditions of a ready export if its slices could not be written because of err.

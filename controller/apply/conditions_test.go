@@ -42,7 +42,7 @@ func TestRefused(t *testing.T) {
 			continue
 		}
 		if !test.refused || decided[0].Status != metav1.ConditionFalse || decided[0].Reason != ReasonServiceRefused ||
-			!strings.Contains(decided[0].Message, "was refused: ö") || len(decided[0].Message) > maxMessage ||
+			!strings.Contains(decided[0].Message, "refused the derived Service: ö") || len(decided[0].Message) > maxMessage ||
 			strings.ContainsRune(decided[0].Message, '\ufffd') {
 			t.Errorf("%s: got %v", name, decided)
 		}
