@@ -10,14 +10,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A List selects the slices of one list of a member that the limits allow, in bounded memory: whole services, up to the
-// first new one that exceeds a limit. Imported services have their place beforehand and are never evicted: if one
-// outgrows a limit, its slices are withheld and its copies stay.
+// A List selects the slices of one list of a member that the limits allow, in bounded memory: whole services. Imported services
+// have their place beforehand and are never evicted: if one outgrows a limit, its slices are withheld and its copies stay.
 type List struct {
 	of *Store
 	content
 	excess Excess
-	full   bool
 }
 
 // BeginList begins a list. imported has the services that are imported from the member, with the weight of their copies. Offer
@@ -33,7 +31,7 @@ func (s *Store) BeginList(imported map[types.NamespacedName]Weight) *List {
 func (l *List) Offer(published *discoveryv1.EndpointSlice) {
 	name := export.ServiceOf(published)
 	of := l.services[name]
-	if name.Name == "" || of.withheld || len(of.slices) == 0 && !of.imported && l.full {
+	if name.Name == "" || of.withheld {
 		return
 	}
 	if len(of.slices) == 0 {
@@ -55,11 +53,8 @@ func (l *List) Offer(published *discoveryv1.EndpointSlice) {
 	if _, told := l.excess[limit]; !told {
 		l.excess[limit] = name.String()
 	}
-	if of.imported || limit == SliceBytes {
+	if limit != Services {
 		l.set(name, service{weight: of.least, withheld: true})
-	} else {
-		l.drop(name)
-		l.full = true
 	}
 }
 

@@ -40,10 +40,8 @@ type service struct {
 	// weight is the weight of the slices or, if there are none, of the copies in the local cluster. The service counts no
 	// less than least: see CountCopies.
 	weight, least Weight
-	// imported is set if the service was imported when the list began, so that the list cannot evict it.
-	imported bool
-	// withheld is set if the last list left out the whole service although it is imported, or because one of its slices
-	// is too large. Its copies in the local cluster are used instead.
+	// withheld is set if the whole service is left out until the next list. Its copies in the local cluster, if there are any, are
+	// used instead.
 	withheld bool
 }
 
@@ -93,7 +91,7 @@ func (c *content) drop(name types.NamespacedName) {
 func placesOf(imported map[types.NamespacedName]Weight) content {
 	c := content{services: make(map[types.NamespacedName]service, len(imported)), slices: map[types.NamespacedName]*slice{}}
 	for name, weight := range imported {
-		c.set(name, service{weight: weight, imported: true})
+		c.set(name, service{weight: weight})
 	}
 	return c
 }
@@ -170,7 +168,7 @@ func (s *Store) Published() int {
 }
 
 // Put stores a slice, unless a limit refuses it: then the stored slice of that name stays. It returns the services that
-// changed. While any service is left out, only the next list admits new services, as a whole.
+// changed. Only the next list admits a new service that was left out, as a whole.
 func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.NamespacedName) {
 	is := sliceOf(published)
 	s.mu.Lock()
@@ -191,21 +189,16 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 	case old != nil:
 		of = of.without(old)
 	}
-	var limit Limit
-	for _, each := range []Limit{Memory, Endpoints, Services} {
-		if _, left := s.excess[each]; left && !known {
-			limit = each
-		}
-	}
-	if limit == "" {
+	limit := Services
+	if _, left := s.excess[Services]; known || !left { // a service that was left out would be incomplete
 		limit = s.admit(&s.content, of, is)
 	}
-	if limit == "" {
+	switch {
+	case limit == "":
 		s.hold()
 		return append(changed, is.service)
-	}
-	if limit == SliceBytes && !known {
-		s.set(is.service, service{withheld: true}) // its other slices would be incomplete
+	case limit != Services && !known:
+		s.set(is.service, service{withheld: true})
 	}
 	s.excess[limit] = is.service.String()
 	return changed

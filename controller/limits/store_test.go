@@ -114,7 +114,7 @@ func TestStore(t *testing.T) {
 			{"list a=6 b=2 c/1=1 c/2=2", "a b", "a=6 b=2"},
 			{"put c/1=1", "", "a=6 b=2"},      // it would fit, without the rest of its service
 			{"import y=2 z=2", "", "a=6 b=2"}, // before all others, whatever their names
-			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b y z", "a=2 y=2 z/1=2 z/2=2"},
+			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2 =1", "a b c y z", "a=2 y=2 z/1=2 z/2=2"},
 			{"import a=2 b=2", "", "a=2 y=2 z/1=2 z/2=2"}, // more services than the limit, all still exported
 			{"list a=2 b=2 c=2 y=2 z/1=2 z/2=2", "b", "a=2 b=2 y=2 z/1=2 z/2=2"},
 			{"list a=2 b=2 c=2 y=2 z/1=3 z/2=2", "z", "a=2 b=2 y=2"},
@@ -210,14 +210,14 @@ func TestList(t *testing.T) {
 			"2 3 0", "a=1 b=1 c=1 d=1", "e/1=1 a/1=1 b/1=1 c/1=1 d/1=1", "a/1 b/1 c/1 d/1", "services=e",
 		},
 		"imported ones that outgrow the limit are withheld as a whole": {
-			"9 6 0", "a=1 b=1 c=2 d=1", "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=1 e/1=1", "a/1 a/2 c/1 d/1", "endpoints=b ~b",
+			"9 6 0", "a=1 b=1 c=2 d=1", "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=1 e/1=1", "a/1 a/2 c/1 d/1", "endpoints=b ~b ~e",
 		},
-		"what is withheld counts as it was":             {"9 5 0", "a=1 b=3", "a/1=2 a/2=1 b/1=5", "", "endpoints=a ~a ~b"},
-		"one that is imported is no longer exported":    {"1 100 0", "z=1", "a/1=2", "", "services=a"},
-		"one without copies is imported all the same":   {"1 100 0", "z", "a/1=2 z/1=1", "z/1", "services=a"},
-		"memory of what is imported":                    {"9 9 2", "c=1 d=1 e=1", "a/1=1 c/1=1 d/1=1 e/1=1", "c/1 d/1 e/1", "memory=a"},
-		"an endpoint too many, and no new one after it": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2", "endpoints=b"},
-		"a slice without endpoints counts":              {"9 2 0", "", "a/1=0 b/1=0 c/1=0", "a/1 b/1", "endpoints=c"},
+		"what is withheld counts as it was":                {"9 5 0", "a=1 b=3", "a/1=2 a/2=1 b/1=5", "", "endpoints=a ~a ~b"},
+		"one that is imported is no longer exported":       {"1 100 0", "z=1", "a/1=2", "", "services=a"},
+		"one without copies is imported all the same":      {"1 100 0", "z", "a/1=2 z/1=1", "z/1", "services=a"},
+		"memory of what is imported":                       {"9 9 2", "c=1 d=1 e=1", "a/1=1 c/1=1 d/1=1 e/1=1", "c/1 d/1 e/1", "memory=a ~a"},
+		"an endpoint too many, and one after it that fits": {"9 4 0", "", "a/1=2 a/2=1 b/1=2 c/1=1", "a/1 a/2 c/1", "endpoints=b ~b"},
+		"a slice without endpoints counts":                 {"9 2 0", "", "a/1=0 b/1=0 c/1=0", "a/1 b/1", "endpoints=c ~c"},
 		"a slice that is too large": {
 			"9 9000 0", "a=1", "a/1=2000 a/2=1 b/1=1 b/2=2000 b/3=1 c/1=1", "c/1", "slice-bytes=a ~a ~b",
 		},
