@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
@@ -84,14 +83,12 @@ func elect(ctx context.Context, config leaderelection.LeaderElectionConfig, lead
 func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // a renewal may be under way
-		record, _, err := lock.Get(ctx)
-		if err != nil || record.HolderIdentity != lock.Identity() {
-			return err
-		}
-		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1,
-			RenewTime: metav1.Now(), AcquireTime: metav1.Now(),
-		})
+	record, _, err := lock.Get(ctx)
+	if err != nil || record.HolderIdentity != lock.Identity() {
+		return err
+	}
+	return lock.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1,
+		RenewTime: metav1.Now(), AcquireTime: metav1.Now(),
 	})
 }

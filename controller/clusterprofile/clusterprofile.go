@@ -112,11 +112,9 @@ func (s *clusterProfiles) candidate(object *unstructured.Unstructured, secret *c
 	c := &member.Candidate{
 		Cluster: object.GetName(), Kind: "ClusterProfile", Name: cache.MetaObjectToName(object).String(),
 		// Without the other fields, which change more often than the candidate.
-		Object: &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()},
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
-			},
+		Object: &corev1.ObjectReference{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+			UID: object.GetUID(),
 		},
 		Annotations: maps.Clone(object.GetAnnotations()),
 	}

@@ -218,7 +218,8 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 			if !maps.Equal(member.Annotations(), source.candidate.Annotations) {
 				renewed = append(renewed, member)
 			}
-			member.source.Store(member.source.Load().renewed(source))
+			source.credential, source.unread = member.source.Load().credential, member.source.Load().unread
+			member.source.Store(source)
 			now[cluster] = member
 			continue
 		case member != nil:

@@ -29,7 +29,7 @@ const (
 	KubeconfigKey = "kubeconfig"
 )
 
-// A source is a candidate that became a member, with its credential. It is immutable.
+// A source is a candidate that became a member, with its credential. It is immutable once it is stored in a Member.
 type source struct {
 	candidate *Candidate
 	settings
@@ -48,13 +48,7 @@ type settings struct {
 // keeps reports whether the member keeps its connection, or stays unread, when other replaces s. An unusable credential ends no
 // connection.
 func (s *source) keeps(other *source) bool {
-	return other.unread || !s.unread && s.candidate.Kind == other.candidate.Kind &&
-		bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
-}
-
-// renewed returns s with the parts of from that need no new connection.
-func (s *source) renewed(from *source) *source {
-	return &source{candidate: from.candidate, settings: from.settings, credential: s.credential, unread: s.unread}
+	return other.unread || !s.unread && bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
 }
 
 // An AnnotationError reports an annotation with an invalid value.

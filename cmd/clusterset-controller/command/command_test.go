@@ -3,17 +3,10 @@
 package command
 
 import (
-	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 )
 
 func TestWrongFlags(t *testing.T) {
@@ -46,23 +39,5 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", args, err, want)
 		}
-	}
-}
-
-// TestJSONLog: each line is an object with the fields that programs look for.
-func TestJSONLog(t *testing.T) {
-	var out bytes.Buffer
-	logger := logr.FromSlogHandler(jsonHandler(&out, 2)).WithValues("member", "west")
-	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	logger.Info("One", "service", web)
-	logger.Error(errors.New("no answer"), "Two", "lease", klog.KRef("clusterset-dns", "heartbeat"))
-	logger.V(2).Info("Three")
-	logger.V(3).Info("too much")
-	const want = `{T,"level":"INFO","msg":"One","member":"west","service":{"name":"web","namespace":"demo"}}
-{T,"level":"ERROR","msg":"Two","member":"west","err":"no answer","lease":{"name":"heartbeat","namespace":"clusterset-dns"}}
-{T,"level":"DEBUG+2","msg":"Three","member":"west"}
-`
-	if got := regexp.MustCompile(`"time":"20[^"]+"`).ReplaceAllString(out.String(), "T"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -6,7 +6,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -73,20 +71,6 @@ func setLogging(format string, flags *pflag.FlagSet) error {
 		return fmt.Errorf("--logging-format %q: use text or json", format)
 	}
 	verbosity, _ := strconv.Atoi(flags.Lookup("v").Value.String()) // klog has validated it
-	klog.SetSlogLogger(slog.New(jsonHandler(os.Stderr, verbosity)))
+	klog.SetSlogLogger(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
 	return nil
-}
-
-// jsonHandler writes one JSON object a line. Objects of Kubernetes are written
-// as name and namespace, as Kubernetes' own programs do.
-func jsonHandler(out io.Writer, verbosity int) slog.Handler {
-	return slog.NewJSONHandler(out, &slog.HandlerOptions{
-		Level: slog.Level(-verbosity),
-		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
-			if object, ok := attr.Value.Any().(logr.Marshaler); ok {
-				attr.Value = slog.AnyValue(object.MarshalLog())
-			}
-			return attr
-		},
-	})
 }
