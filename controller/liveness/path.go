@@ -46,13 +46,8 @@ type Probe struct {
 	Outcome      Outcome
 }
 
-const (
-	// inARow is how many unanswered probes make a probe target that answered before fail, and how many answers end that.
-	inARow = 3
-	// forgetAfter is how long a member may have no probe target before its path is forgotten: its replicas may all be unready
-	// for a moment.
-	forgetAfter = 30 * time.Second
-)
+// inARow is how many unanswered probes make a probe target that answered before fail, and how many answers end that.
+const inARow = 3
 
 // A ProbedTarget is a probe target, a pod of a member that answers probes, with the results of its probes.
 type ProbedTarget struct {
@@ -96,29 +91,20 @@ func (w *ProbedTarget) probed(p Probe, lone bool, staleAfter time.Duration) {
 type probes struct {
 	// ProbedTargets are the probe targets that it offered last, sorted by address. The list is immutable.
 	ProbedTargets []ProbedTarget
-	// empty is when it began to offer none; zero while it offers some.
-	empty time.Time
 	// cuts are the last times at which the Path became Unreachable. It does not matter whether the fault was local: see Judge.
 	cuts Failures
 	// steady is since when at least half of the probe targets are reached; zero while they are not.
 	steady time.Time
 }
 
-// Offered sets the probe targets of the member, in any order. The path to a member that offers none for a while is forgotten.
-func (m *Member) Offered(now time.Time, targets []netip.AddrPort) {
-	switch {
-	case len(targets) > 0:
-	case m.empty.IsZero():
-		m.empty = now
-		return
-	case now.Sub(m.empty) >= forgetAfter:
+// Offered sets the probe targets of the member, in any order. The path to a member that offers none is forgotten.
+func (m *Member) Offered(targets []netip.AddrPort) {
+	if len(targets) == 0 {
 		m.Path, m.probes = Unknown, probes{}
-		return
-	default:
 		return
 	}
 	known := m.ProbedTargets
-	m.ProbedTargets, m.empty = nil, time.Time{}
+	m.ProbedTargets = nil
 	for _, each := range targets {
 		is := ProbedTarget{Address: each, Fails: m.Path == Unreachable} // a new one proves nothing yet, in either direction
 		if at := indexOf(known, each); at >= 0 {
@@ -136,14 +122,6 @@ type Request struct {
 	Cluster string
 	Address netip.AddrPort
 	Key     string
-}
-
-// Targets returns the probe targets that the member offers now, with the results of their probes.
-func (m *Member) Targets() []ProbedTarget {
-	if !m.empty.IsZero() {
-		return nil
-	}
-	return m.ProbedTargets
 }
 
 func indexOf(all []ProbedTarget, target netip.AddrPort) int {

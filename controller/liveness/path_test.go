@@ -93,7 +93,7 @@ func TestPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			probes, targets := history(test.rows...)
 			m := Member{Path: test.left}
-			m.Offered(at(0), targets)
+			m.Offered(targets)
 			if got := course(&m, probes); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -101,7 +101,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestOffered: new probe targets begin without results, and the path to a member that has none for a while is forgotten.
+// TestOffered: new probe targets begin without results, and the path to a member that has none is forgotten.
 func TestOffered(t *testing.T) {
 	var m Member
 	expect := func(what string, path Path, targets ...byte) {
@@ -120,24 +120,17 @@ func TestOffered(t *testing.T) {
 		}
 	}
 	probes, targets := history("+---", "+---")
-	m.Offered(at(0), []netip.AddrPort{targets[1], targets[0], targets[1]})
+	m.Offered([]netip.AddrPort{targets[1], targets[0], targets[1]})
 	course(&m, probes)
 	expect("all are cut", Unreachable, 1, 2)
-	m.Offered(at(5), []netip.AddrPort{named(3), named(4)})
+	m.Offered([]netip.AddrPort{named(3), named(4)})
 	answered(3, 4, 3, 4)
 	expect("two answers of new ones", Unreachable, 3, 4)
-	m.Offered(at(6), []netip.AddrPort{named(3), named(4)})
+	m.Offered([]netip.AddrPort{named(3), named(4)})
 	answered(3, 4)
 	expect("three answers", Reachable, 3, 4)
 	answered(1)
 	expect("one that is not offered answers", Reachable, 3, 4)
-	m.Offered(at(20), nil)
-	m.Offered(at(49), nil)
-	expect("none for a moment", Reachable, 3, 4)
-	m.Offered(at(49), []netip.AddrPort{named(3)})
-	m.Offered(at(50), nil)
-	m.Offered(at(79), nil)
-	expect("none since another moment", Reachable, 3)
-	m.Offered(at(80), nil)
-	expect("none for a while", Unknown)
+	m.Offered(nil)
+	expect("none", Unknown)
 }

@@ -134,7 +134,7 @@ func (t *Tracker) Requests() (requests []liveness.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for cluster, m := range t.members {
-		for _, each := range m.Targets() {
+		for _, each := range m.ProbedTargets {
 			requests = append(requests, liveness.Request{Cluster: cluster, Address: each.Address, Key: m.Heartbeat.LeaseUID})
 		}
 	}
@@ -227,7 +227,7 @@ func (t *Tracker) Probed(cluster string, probe liveness.Probe) {
 }
 
 // offer updates the probe targets to probe from the last heartbeat of a member. The caller holds the lock.
-func (t *Tracker) offer(now time.Time, m *Member) {
+func (t *Tracker) offer(m *Member) {
 	text := m.Heartbeat.Targets
 	if m.properties[scope.NetworkProperty] != t.network {
 		text = m.Heartbeat.ExposedTargets
@@ -237,7 +237,7 @@ func (t *Tracker) offer(now time.Time, m *Member) {
 		m.invalid = text
 		t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
 	}
-	m.Offered(now, targets)
+	m.Offered(targets)
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.
@@ -298,7 +298,7 @@ func (t *Tracker) tick() {
 		for _, m := range t.members {
 			all = append(all, &m.Arrivals)
 			if t.DecodeTargets != nil && m.Heartbeat.LeaseUID != "" {
-				t.offer(now, m)
+				t.offer(m)
 			}
 		}
 		// In a longer time, this process did not run, and received no heartbeats.
