@@ -145,39 +145,28 @@ func (h *Renewer) Doubt(ctx context.Context) Reason {
 	return reason
 }
 
-// sleep returns after some time, or once the context ends.
-func (h *Renewer) sleep(ctx context.Context, long time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-h.Clock.After(long):
-	}
-}
-
 // Run renews until the context ends, as long as the slices are kept up to date.
 func (h *Renewer) Run(ctx context.Context) {
-	failing := false
 	select {
 	case <-ctx.Done():
+		return
 	case <-h.seen:
 	}
-	var next time.Duration
-	for ; ctx.Err() == nil; h.sleep(ctx, next) {
-		next = liveness.HeartbeatInterval
-		if h.Doubt(ctx) != None {
-			continue
+	for failing := false; ; {
+		next := liveness.HeartbeatInterval
+		if h.Doubt(ctx) == None {
+			err := h.renew(ctx)
+			if err != nil && !failing && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Cannot renew the heartbeat; retrying", "lease", klog.KRef(h.Namespace, member.HeartbeatLease))
+			}
+			if failing = err != nil; failing {
+				next = retryAfter
+			}
 		}
-		err := h.renew(ctx)
-		lease := klog.KRef(h.Namespace, member.HeartbeatLease)
-		switch {
-		case ctx.Err() != nil:
+		select {
+		case <-ctx.Done():
 			return
-		case err != nil && !failing:
-			klog.FromContext(ctx).Error(err, "Cannot renew the heartbeat", "lease", lease)
-		case err == nil && failing:
-			klog.FromContext(ctx).Info("Renewed the heartbeat again", "lease", lease)
-		}
-		if failing = err != nil; failing {
-			next = retryAfter
+		case <-h.Clock.After(next):
 		}
 	}
 }
