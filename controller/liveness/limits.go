@@ -6,7 +6,6 @@ package liveness
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -46,8 +45,6 @@ func (l Limits) Validate() error {
 	case l.StaleAfter < leastIntervals*HeartbeatInterval:
 		return fmt.Errorf("--stale-after %s: use %s or more, %d heartbeats", l.StaleAfter, leastIntervals*HeartbeatInterval,
 			leastIntervals)
-	case l.StaleAfter > math.MaxInt64/flapWindow:
-		return fmt.Errorf("--stale-after %s: use at most %s", l.StaleAfter, time.Duration(math.MaxInt64/flapWindow))
 	case l.GoneAfter != 0 && l.GoneAfter <= l.StaleAfter:
 		return fmt.Errorf("--gone-after %s: use 0 for never, or more than the %s after which a member is stale",
 			l.GoneAfter, l.StaleAfter)
