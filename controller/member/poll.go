@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // A Source proposes members, in addition to Secrets with ClusterLabel.
@@ -34,13 +35,9 @@ type polled struct {
 // newSources returns the sources with the candidates that the previous leader had.
 func newSources(sources []Source, left []*Candidate) (all []*polled) {
 	for _, source := range sources {
-		r := &polled{source: source}
-		for _, candidate := range left {
-			if candidate.Source == source.String() {
-				r.known = append(r.known, candidate)
-			}
-		}
-		all = append(all, r)
+		all = append(all, &polled{source: source, known: slices.DeleteFunc(slices.Clone(left), func(c *Candidate) bool {
+			return c.Source != source.String()
+		})})
 	}
 	return all
 }
