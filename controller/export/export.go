@@ -65,7 +65,7 @@ type Spec struct {
 	Ports []Port `json:"ports,omitempty"`
 	// IPFamilies are the families of the Service in its order: one or two.
 	IPFamilies []corev1.IPFamily `json:"ipFamilies"`
-	// SessionAffinity is never empty; SessionAffinityConfig is nil if it is None.
+	// SessionAffinity is never empty; SessionAffinityConfig is nil if it is None, and has the timeout otherwise.
 	SessionAffinity       corev1.ServiceAffinity        `json:"sessionAffinity,omitempty"`
 	SessionAffinityConfig *corev1.SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
 	// InternalTrafficPolicy is never empty: nil in the Service means Cluster.

@@ -180,7 +180,10 @@ func TestSkippedParts(t *testing.T) {
 		},
 		"affinity config without a timeout": {
 			altered(`"ipFamilies"`, `"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{}},"ipFamilies"`),
-			func(v *View) { v.Spec.SessionAffinity = "ClientIP" }, "",
+			func(v *View) {
+				v.Spec.SessionAffinity = "ClientIP"
+				v.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](10800)}}
+			}, "",
 		},
 		"trigger time without end": {
 			triggered("2026-03-01T12:00:00." + strings.Repeat("1", 1000) + "Z"),

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -30,9 +31,10 @@ func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	}
 	if in.SessionAffinity != corev1.ServiceAffinityClientIP {
 		out.SessionAffinity, out.SessionAffinityConfig = corev1.ServiceAffinityNone, nil
-	}
-	if config := out.SessionAffinityConfig; config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
-		out.SessionAffinityConfig = nil
+	} else if config := in.SessionAffinityConfig; config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
+		out.SessionAffinityConfig = &corev1.SessionAffinityConfig{ // as the API server fills it in
+			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(corev1.DefaultClientIPServiceAffinitySeconds)},
+		}
 	} else if seconds := *config.ClientIP.TimeoutSeconds; seconds <= 0 || seconds > 86400 {
 		return nil, fmt.Errorf("session affinity timeout %d is not from 1 to 86400 seconds", seconds)
 	}

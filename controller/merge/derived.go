@@ -34,7 +34,7 @@ func derivedService(observed Observed, agreed Decision, imported *v1beta1.Servic
 		IPFamilies:            slices.Clone(spec.IPFamilies),
 		IPFamilyPolicy:        policyOf(spec.IPFamilies),
 		SessionAffinity:       spec.SessionAffinity,
-		SessionAffinityConfig: derivedAffinity(spec),
+		SessionAffinityConfig: spec.SessionAffinityConfig,
 		InternalTrafficPolicy: spec.InternalTrafficPolicy,
 		TrafficDistribution:   knownDistribution(spec.TrafficDistribution),
 	}
@@ -101,15 +101,6 @@ func knownDistribution(value *string) *string {
 		return value
 	}
 	return nil
-}
-
-// derivedAffinity fills in the API server's default, so that a comparison with the stored Service finds no difference.
-func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConfig {
-	if spec.SessionAffinity != corev1.ServiceAffinityClientIP || spec.SessionAffinityConfig != nil {
-		return spec.SessionAffinityConfig
-	}
-	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(
-		corev1.DefaultClientIPServiceAffinitySeconds)}}
 }
 
 // NeedsRecreation reports whether the existing Service must be deleted and created again, because the first IP family or

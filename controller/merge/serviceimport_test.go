@@ -189,18 +189,11 @@ func TestIPFamilies(t *testing.T) {
 	}
 }
 
-func TestDerivedServiceDefaults(t *testing.T) {
-	result := Merge(newObserved("east"), contribute(exportsOf("cluster=east 80/TCP affinity distribution=example.com/unknown")...))
-	diff(t, "affinity config", result.DerivedService.Spec.SessionAffinityConfig,
-		&corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](10800)}})
-	if got := result.ServiceImport.Spec.SessionAffinityConfig; got != nil {
-		t.Errorf("affinity config of the import: %v", got)
-	}
+func TestUnknownDistribution(t *testing.T) {
+	result := Merge(newObserved("east"), contribute(exportsOf("cluster=east 80/TCP distribution=example.com/unknown")...))
 	if got := result.DerivedService.Spec.TrafficDistribution; got != nil {
 		t.Errorf("the API server would refuse traffic distribution %q", *got)
 	}
 	diff(t, "traffic distribution of the import", result.ServiceImport.Spec.TrafficDistribution,
 		ptr.To("example.com/unknown"))
-	plain := Merge(newObserved("east"), contribute(newView("east", 1, "80/TCP", ""))).DerivedService
-	diff(t, "affinity config without affinity, which the API server refuses", plain.Spec.SessionAffinityConfig, (*corev1.SessionAffinityConfig)(nil))
 }
