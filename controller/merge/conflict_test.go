@@ -56,8 +56,6 @@ func exportsOf(text string) (views []*export.View) {
 				headless(view)
 			case "local":
 				view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
-			case "affinity":
-				view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 			case "timeout":
 				timeout(int32(value[0] - '0'))(view)
 			case "distribution":

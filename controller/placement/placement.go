@@ -47,7 +47,7 @@ type placement struct {
 	imported *v1beta1.ServiceImport
 	headless bool
 	tiers    Tiers
-	allowed  allowed
+	allowed  *scope.Selector
 	weights  Weights
 	// tiersErr, allowedErr and weightsErr are why a setting of the import is invalid.
 	tiersErr, allowedErr, weightsErr error

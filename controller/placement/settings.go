@@ -74,11 +74,8 @@ func (t Tiers) Of(cluster, local scope.Cluster) int {
 	return len(t.tiers)
 }
 
-// allowed selects the allowed clusters, whose endpoints are used; nil allows all.
-type allowed = *scope.Selector
-
-// parseAllowed parses a cluster selector; nil without one. With an error it returns a selector of no cluster.
-func parseAllowed(annotations map[string]string) (allowed, error) {
+// parseAllowed returns the selector of the allowed clusters, nil if all are. With an error it returns a selector of no cluster.
+func parseAllowed(annotations map[string]string) (*scope.Selector, error) {
 	text, restricted := annotations[export.AnnotationAllowedClusters]
 	if !restricted {
 		return nil, nil
