@@ -101,14 +101,12 @@ func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(erro
 		_ = wait.PollUntilContextCancel(ctx, servedEvery, false, func(ctx context.Context) (changed bool, _ error) {
 			ctx, cancel := context.WithTimeout(ctx, askWithin)
 			defer cancel()
-			now, err := a.served(ctx)
-			if err != nil {
-				return false, nil
+			if now, err := a.served(ctx); err == nil {
+				changed, last = now == last && now != a.version, now
 			}
-			if changed = now == last && now != a.version; changed {
+			if changed {
 				restart(ErrChanged)
 			}
-			last = now
 			return changed, nil
 		})
 	})
