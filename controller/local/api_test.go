@@ -48,8 +48,13 @@ func (s serving) ServerResourcesForGroupVersionWithContext(_ context.Context, ve
 func TestServedVersion(t *testing.T) {
 	const both = "v1beta1 v1alpha1"
 	for _, test := range []struct{ exports, imports, want string }{
-		{both, both, "v1beta1"}, {"v1alpha1", "v1alpha1", "v1alpha1"}, {both, "v1alpha1", "v1alpha1"},
-		{"v1beta1", "v1alpha1", ""}, {"v2", "v2", ""}, {"", "", ""}, {both, "", ""},
+		{both, both, "v1beta1"},
+		{"v1alpha1", "v1alpha1", "v1alpha1"},
+		{both, "v1alpha1", "v1alpha1"},
+		{"v1beta1", "v1alpha1", ""},
+		{"v2", "v2", ""},
+		{"", "", ""},
+		{both, "", ""},
 	} {
 		a := &API{discovery: serving{exports: test.exports, imports: test.imports}}
 		if got, err := a.served(t.Context()); err != nil || got != test.want {
@@ -68,7 +73,7 @@ func TestServedVersion(t *testing.T) {
 				t.Fatalf("ended before the answer %q: %v", imports, context.Cause(ctx))
 			}
 			a.discovery = serving{exports: both, imports: imports}
-			time.Sleep(servedEvery)
+			<-time.After(servedEvery)
 		}
 		group.Wait()
 		if !errors.Is(context.Cause(ctx), ErrChanged) {
