@@ -101,7 +101,7 @@ func explanation(in reconciler.Input, states map[string]string, problems state.F
 		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster,
 		Exports: []state.Export{}, Conditions: []metav1.Condition{}, Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: problems,
 	}
-	if decision.Conflict != "" && observed.ServiceExport == nil { // else its condition has it
+	if decision.Conflict != "" && (observed.ServiceExport == nil || observed.Invalid != nil) { // else its condition has it
 		conflict(&out.Problems, out.Service, decision.Conflict)
 	}
 	headless, hinted := false, false

@@ -89,7 +89,7 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.MemberHas = []string{"list pods", "create pods", "update pods", "delete pods"}
 			},
-			"failed member-least east: Members have more permissions than they need: list pods, create pods, update pods, …. > Find the binding or the role that grants them, and delete or correct it: `kubectl --context east get clusterrolebindings,rolebindings -A -o wide | grep -E 'clusterset-dns[/:]clusterset-member|system:(serviceaccounts|authenticated)'`.",
+			"failed member-least east: Members have more permissions than they need, such as: list pods, create pods, update pods. > Find the binding or the role that grants them, and delete or correct it: `kubectl --context east get clusterrolebindings,rolebindings -A -o wide | grep -E 'clusterset-dns[/:]clusterset-member|system:(serviceaccounts|authenticated)'`.",
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.PodCIDRs = setup.AddPrefixes(nil, "10.64.0.128/25") },

@@ -39,14 +39,11 @@ var memberLeast = Check{
 		if c.RightsError != nil {
 			found.skip("Not all permissions of members could be reviewed: %v.", c.RightsError)
 		}
-		if few := c.MemberHas; len(few) > 0 {
-			if len(few) > 3 {
-				few = []string{few[0], few[1], few[2], "…"}
-			}
+		if has := c.MemberHas; len(has) > 0 {
 			found.fail("Find the binding or the role that grants them, and delete or correct it: `"+
 				c.kubectl("get clusterrolebindings,rolebindings -A -o wide | grep -E '%s[/:]%s|system:(serviceaccounts|authenticated)'",
 					c.Namespace, memberAccount)+"`.",
-				"Members have more permissions than they need: %s.", strings.Join(few, ", "))
+				"Members have more permissions than they need, such as: %s.", strings.Join(has[:min(len(has), 3)], ", "))
 		}
 	},
 }
