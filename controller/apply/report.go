@@ -21,11 +21,11 @@ const EventForeignObject = "ForeignObject"
 // foreign reports an import or slice of another owner that has the name of a desired one, with Events on the object itself and on
 // the ServiceExport of this cluster, and returns the message. The recorder aggregates repeated Events and limits their rate.
 func (p *pass) foreign(object reportable) error {
-	kind, handOver := "EndpointSlice", "label it "+export.LabelSliceManagedBy+"="+export.Manager
+	kind, handOver := "EndpointSlice", "correct its labels"
 	if _, imported := object.(*v1beta1.ServiceImport); imported {
 		kind, handOver = v1beta1.ServiceImportKindName, "annotate it "+export.AnnotationAdopt+"=true"
 	}
-	message := fmt.Sprintf("%s %s/%s has a name that the service %s needs, and belongs to another owner. Delete it, or %s",
+	message := fmt.Sprintf("%s %s/%s has a name that the service %s needs, and belongs to another owner or service. Delete it, or %s",
 		kind, object.GetNamespace(), object.GetName(), p.observed.Service, handOver)
 	p.Recorder.Event(object, corev1.EventTypeWarning, EventForeignObject, message)
 	if p.observed.ServiceExport != nil {
