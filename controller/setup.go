@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -50,12 +51,9 @@ func newController(options Options) (*controller, error) {
 	}
 	// An API server redirects nothing. Behind a redirect, a write would become a read, and its answer look like success.
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("local cluster: %w", err)
-	}
-	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
-	if err != nil {
+	client, err1 := kubernetes.NewForConfigAndClient(config, httpClient)
+	dynamicClient, err2 := dynamic.NewForConfigAndClient(config, httpClient)
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	gate := &informer.FreshnessGate{}

@@ -11,10 +11,9 @@ import (
 // Timeouts of a connection. A heartbeat arrives every 5 s, so a connection without a frame for pingAfter is probed and
 // closed if the probe is not answered within pingTimeout.
 const (
-	dialTimeout         = 10 * time.Second
-	tlsHandshakeTimeout = 10 * time.Second
-	pingAfter           = 10 * time.Second
-	pingTimeout         = 5 * time.Second
+	dialTimeout = 10 * time.Second // and that of the TLS handshake that follows
+	pingAfter   = 10 * time.Second
+	pingTimeout = 5 * time.Second
 	// idleTimeout closes a connection that became idle after its client was closed: it was being established, or its
 	// requests were just canceled.
 	idleTimeout = 90 * time.Second

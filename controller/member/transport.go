@@ -41,7 +41,7 @@ func newHTTPClient(config *rest.Config) (*http.Client, error) {
 		Proxy:                  proxy,
 		DialContext:            dial,
 		TLSClientConfig:        tlsConfig,
-		TLSHandshakeTimeout:    tlsHandshakeTimeout,
+		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  patience,
 		MaxResponseHeaderBytes: 16 << 10, // by default 10 MiB
 		IdleConnTimeout:        idleTimeout,
