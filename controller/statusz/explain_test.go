@@ -82,8 +82,10 @@ func TestExplain(t *testing.T) {
 			[]merge.Contribution{exported("east", headless, 80, 1, "10.64.0.1 !10.64.0.2"), exported("west", headless, 80, 2, "10.65.0.1")},
 			nil, "fresh", func(in *reconciler.Input) { in.Contributions[0].Demote = true },
 		},
-		"tiers":   {both(ip), map[string]string{export.AnnotationPrefer: "west > east"}, "fresh", nil},
-		"near":    {both(ip), map[string]string{export.AnnotationPrefer: "cluster"}, "fresh", nil},
+		"tiers": {both(ip), map[string]string{export.AnnotationPrefer: "west > east"}, "fresh", nil},
+		"near":  {both(ip), map[string]string{export.AnnotationPrefer: "cluster"}, "fresh", nil},
+		// Hints are for no local node, so kube-proxy ignores them.
+		"far":     {[]merge.Contribution{exported("west", ip, 80, 1, "10.65.0.1")}, map[string]string{export.AnnotationPrefer: "cluster"}, "fresh", nil},
 		"outside": {both(ip), map[string]string{export.AnnotationAllowedClusters: "east"}, "fresh", nil},
 		"refused": {both(ip)[:1], nil, "refused", nil},
 		"nothing": {nil, nil, "not imported", nil},
@@ -98,7 +100,7 @@ func TestExplain(t *testing.T) {
 			if test.west == "" {
 				delete(states, "west")
 			}
-			if len(test.contributions) > 0 {
+			if name != "far" && len(test.contributions) > 0 {
 				states["east"] = "fresh"
 			}
 			if test.change != nil {

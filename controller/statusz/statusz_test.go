@@ -215,6 +215,16 @@ func TestNamespacesInFixes(t *testing.T) {
 	}
 }
 
+// TestFixesOfParts: the ranges of a member may lack an address that is correct.
+func TestFixesOfParts(t *testing.T) {
+	var found state.Findings
+	leaderOf(t, map[string]string{}).ofParts(&found, reconciler.Input{Problems: map[string][]export.Problem{"west": {{}}, "east": {{}}}})
+	if len(found) != 2 || found[0].Fix != "Correct the object in east." || found[1].Fix != "Correct the object in west. If its address "+
+		"is correct: Add its range to the annotation clusterset-dns.github.io/cidrs of Secret mcs/west." {
+		t.Errorf("found %+v", found)
+	}
+}
+
 // TestACredentialThatIsNotUsed: a ClusterProfile with the name of the Secret that makes its cluster a member is another credential.
 func TestACredentialThatIsNotUsed(t *testing.T) {
 	leader := leaderOf(t, map[string]string{})
