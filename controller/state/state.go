@@ -48,6 +48,8 @@ type Cluster struct {
 // A Member is another cluster of the set.
 type Member struct {
 	Cluster string `json:"cluster"`
+	// Network is the network of its pods, empty for the default one and before it is known.
+	Network string `json:"network,omitempty"`
 	// Controller is the version of its controller, empty if unknown.
 	Controller string `json:"controller,omitempty"`
 	// State is fresh, stale or gone, and Reason the reason for it: see liveness.Reason.

@@ -26,6 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -150,7 +151,7 @@ func (l *Leader) member(m *member.Member) state.Member {
 		Cluster: m.Cluster(), Controller: known.Heartbeat.Version, State: known.Verdict.State.String(),
 		Reason: string(known.Verdict.Reason), Path: known.Path.String(), Drained: known.Drained, Rank: m.Rank(),
 		LastHeartbeat: known.Arrivals.Last.UTC(), Synced: m.Synced(), Credential: m.Candidate().String(),
-		Expires: m.Life().Expires.UTC(),
+		Expires: m.Life().Expires.UTC(), Network: l.Tracker.Properties(m.Cluster())[scope.NetworkProperty],
 	}
 	if config := m.Config(); config != nil {
 		out.Server = state.WithoutLogin(config.Host)
