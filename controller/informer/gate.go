@@ -23,8 +23,8 @@ const (
 // A FreshnessGate holds back reconciles while some of its informers are behind. After an outage some informers list
 // before others: a new Service with the EndpointSlices from before the outage would make an export that never existed.
 //
-// An informer is behind from a failed request until its objects were listed again, or until its watch was opened again
-// after 429. An informer that never listed is not behind. The zero value is ready for use. It is safe for concurrent use.
+// An informer is behind from a failed request until its objects were listed again. An informer that never listed is not behind.
+// The zero value is ready for use. It is safe for concurrent use.
 type FreshnessGate struct {
 	mu     sync.Mutex
 	behind map[*Informer]time.Time // since when

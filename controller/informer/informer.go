@@ -101,13 +101,9 @@ func New[T any, L runtime.Object](gate *FreshnessGate, client Client[L], options
 			}
 			w, err := client.Watch(ctx, options)
 			i.asked(ctx, err)
-			switch {
-			case streamed:
-			case err == nil:
-				i.gate.set(i, false)
-			case !apierrors.IsTooManyRequests(err):
+			if err != nil && !streamed {
 				// The API server was unavailable: its etcd may have been restored from a backup, and sends nothing to a watch
-				// from a resourceVersion that it has not reached. After 429 a list would cost an overloaded API server more.
+				// from a resourceVersion that it has not reached.
 				err = errFailed
 			}
 			return w, err

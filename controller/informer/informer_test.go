@@ -257,15 +257,14 @@ func TestAListAfterALongOutage(t *testing.T) {
 // retried is the longest time between two tries, with a margin.
 const retried = 6*time.Second + 500*time.Millisecond
 
-// TestAWatchThatEnds: it is opened again. If that fails, all objects are listed, unless the API server is too busy. Each change
-// is seen once, and no reconcile waits.
+// TestAWatchThatEnds: it is opened again. If that fails, all objects are listed. Each change is seen once, and no reconcile waits.
 func TestAWatchThatEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
 		"opened":             {nil, "[list watch watch]"},
-		"too busy":           {apierrors.NewTooManyRequests("", 1), "[list watch watch]"},
+		"too busy":           {apierrors.NewTooManyRequests("", 1), "[list watch list watch]"},
 		"connection refused": {syscall.ECONNREFUSED, "[list watch list watch]"},
 	} {
 		t.Run(name, func(t *testing.T) {
