@@ -78,39 +78,29 @@ func (p *placement) unmet() string {
 	}
 	var families []string
 	for _, family := range slices.Sorted(maps.Keys(p.weighings)) {
-		if unmet := p.weighings[family].unmet(p.weights, p.places); len(unmet) > 0 {
-			families = append(families, string(family)+": "+export.Listed(unmet)+".")
+		if unmet := p.weighings[family].unmet(p.weights); len(unmet) > 0 {
+			families = append(families, fmt.Sprintf("%s: other shares than asked for: %s.", family, export.Listed(unmet)))
 		}
 	}
 	return strings.Join(families, " ")
 }
 
-// unmet returns a text about each share that differs from the requested one by more than whole endpoints explain, sorted
-// by cluster. A cluster that is not weighed never has its share. Texts have no numbers of endpoints, so that they stay the same
-// while pods are replaced.
-func (w weighing) unmet(weights Weights, places map[string]place) []string {
+// unmet returns each requested share that differs from the share in effect by more than whole endpoints explain, sorted by
+// cluster. A cluster that is not weighed never has its share: its id may be misspelled, or hints may put it first. There are no
+// numbers of endpoints, so that the texts stay the same while pods are replaced.
+func (w weighing) unmet(weights Weights) (unmet []string) {
 	of := w.used
 	if sum(of) == 0 { // nothing is left for the rest, so all are used
 		of = w.ready
 	}
 	total, whole := sum(of), max(sum(weights), 100)
-	var unmet []string
 	for _, cluster := range slices.Sorted(maps.Keys(weights)) {
 		weight := weights[cluster]
-		text := fmt.Sprintf("%s asked %d %%, has ", cluster, weight)
-		_, exports := places[cluster]
 		// Each cluster with a weight, and therefore also the total, may be off by half an endpoint: with 10 % and 90 % of 10
 		// endpoints, 0.5 to 1.5 endpoints are right for 10 %. Both numbers are in units of 1/(2*whole) endpoints.
 		off, allowed := 2*(of[cluster]*whole-weight*total), whole+max(0, len(weights)-2)*weight
-		switch {
-		case weight > 0 && !exports: // it may be misspelled
-			unmet = append(unmet, text+"none: no exporting cluster has this id")
-		case weight > 0 && w.ready[cluster] == 0:
-			unmet = append(unmet, text+"none: its endpoints are not ready, not in use, or put first by hints")
-		case off < -allowed:
-			unmet = append(unmet, text+"less: too few of its endpoints are ready")
-		case off > allowed:
-			unmet = append(unmet, text+"more: too few endpoints of others are ready")
+		if weight > 0 && w.ready[cluster] == 0 || max(off, -off) > allowed {
+			unmet = append(unmet, fmt.Sprintf("%s=%d", cluster, weight))
 		}
 	}
 	return unmet

@@ -73,13 +73,13 @@ func TestWeights(t *testing.T) {
 		told            string
 	}{
 		"a canary":                    {"west=10", "", "east=9 west=3", "", "east=9 west=1", met + "west=10."},
-		"too few":                     {"west=50", "", "east=9 west=3", "", "east=9 west=3", "False OtherShares IPv4: west asked 50 %, has less: too few of its endpoints are ready."},
+		"too few":                     {"west=50", "", "east=9 west=3", "", "east=9 west=3", "False OtherShares IPv4: other shares than asked for: west=50."},
 		"nothing":                     {"west=0", "", "east=2 west=3", "", "east=2", met + "west=0."},
-		"nothing, and no others":      {"west=0", "", "west=3", "", "west=3", "False OtherShares IPv4: west asked 0 %, has more: too few endpoints of others are ready."},
+		"nothing, and no others":      {"west=0", "", "west=3", "", "west=3", "False OtherShares IPv4: other shares than asked for: west=0."},
 		"in the next tier":            {"west=25", "prefer=south", "east=3 west=3", "", "east=3 west=1", met + "west=25."},
-		"silent":                      {"west=25", "", "east=3 west=3", "west", "east=3", "False OtherShares IPv4: west asked 25 %, has none: its endpoints are not ready, not in use, or put first by hints."},
-		"hinted":                      {"east=10", "prefer=cluster", "east=1 west=1", "", "east=1 west=1", "False OtherShares IPv4: east asked 10 %, has none: its endpoints are not ready, not in use, or put first by hints."},
-		"a misspelled id":             {"wst=10", "", "east=2 west=2", "", "east=2 west=2", "False OtherShares IPv4: wst asked 10 %, has none: no exporting cluster has this id."},
+		"silent":                      {"west=25", "", "east=3 west=3", "west", "east=3", "False OtherShares IPv4: other shares than asked for: west=25."},
+		"hinted":                      {"east=10", "prefer=cluster", "east=1 west=1", "", "east=1 west=1", "False OtherShares IPv4: other shares than asked for: east=10."},
+		"a misspelled id":             {"wst=10", "", "east=2 west=2", "", "east=2 west=2", "False OtherShares IPv4: other shares than asked for: wst=10."},
 		"nothing for a misspelled id": {"wst=0, west=50", "", "east=2 west=2", "", "east=2 west=2", met + "wst=0, west=50."},
 		"more than a whole":           {"west=70, east=40", "", "east=40 west=70 south=5", "", "east=40 west=70", met + "west=70, east=40."},
 		"nothing is ready":            {"west=25", "", "", "", "", "False OtherShares No endpoint is ready."},

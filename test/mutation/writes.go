@@ -18,7 +18,7 @@ var merging = []mutant{
 	at("controller/placement/weigh.go", "replicas use other endpoints of a cluster with a weight",
 		`slices.Sorted(maps.Keys(byHash))`, `slices.Collect(maps.Keys(byHash))`),
 	at("controller/placement/conditions.go", "a share of a cluster that gets no traffic is said to be in effect",
-		`case weight > 0 && w.ready[cluster] == 0:`, `case off < -allowed && w.ready[cluster] == 0:`),
+		`weight > 0 && w.ready[cluster] == 0 || max(off, -off)`, `max(off, -off)`),
 	at("controller/placement/weights.go", "a cluster with many pods and a small share comes after all others in SRV answers",
 		`float64(n)*scale), 1)`, `float64(n)*scale), 0)`),
 	at("controller/placement/weights.go", "each pod that comes or goes rewrites all slices of its cluster",
