@@ -171,7 +171,8 @@ func (s *Members) Run(ctx context.Context) {
 			return
 		case <-s.changed:
 		case <-ticker.C():
-			if !s.readSources(ctx) {
+			tokensMissing := s.config.Tokens != "" && len(s.Refused()) > 0
+			if !s.readSources(ctx) && !tokensMissing {
 				continue
 			}
 		}

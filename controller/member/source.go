@@ -139,8 +139,11 @@ func parse(tokens string, candidate *Candidate, member *Member) (s *source, err 
 	if err = candidate.Err; err == nil {
 		s.credential, err = ParseKubeconfig(candidate.Kubeconfig)
 	}
-	if config := s.credential.Config; err == nil && tokens != "" && config.BearerToken == "" && len(config.CertData) == 0 {
-		config.BearerTokenFile = filepath.Join(tokens, candidate.Cluster)
+	if c := s.credential.Config; err == nil && tokens != "" && c.BearerToken == "" && c.Username == "" && len(c.CertData) == 0 {
+		c.BearerTokenFile = filepath.Join(tokens, candidate.Cluster)
+		if _, err = newHTTPClient(c); err != nil {
+			err = fmt.Errorf("its kubeconfig has no credential, and --member-tokens (value memberTokens of the chart) has no token for it: %w", err)
+		}
 	}
 	s.unread = err != nil
 	var errs [3]error

@@ -4,6 +4,8 @@ package member
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,12 +107,21 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestTokenFiles: only a kubeconfig without a credential uses the member's own file.
+// TestTokenFiles: only a kubeconfig without a credential uses the member's own file, which must exist.
 func TestTokenFiles(t *testing.T) {
+	tokens := t.TempDir()
+	file := filepath.Join(tokens, "west")
+	of := func(user, tokens string) (*source, error) {
+		return parse(tokens, &Candidate{Cluster: "west", Kubeconfig: []byte(kubeconfig(user, aServer))}, nil)
+	}
+	if is, err := of("{}", tokens); err == nil || !is.unread || !strings.Contains(err.Error(), "memberTokens") {
+		t.Errorf("without the file: %+v, %v", is, err)
+	}
+	must(t, os.WriteFile(file, []byte("token"), 0o600))
 	for _, test := range []struct{ user, tokens, want string }{
-		{"{}", "/tokens", "/tokens/west"}, {"{}", "", ""}, {aToken, "/tokens", ""},
+		{"{}", tokens, file}, {"{}", "", ""}, {aToken, tokens, ""}, {"{username: u, password: p}", tokens, ""},
 	} {
-		is, err := parse(test.tokens, &Candidate{Cluster: "west", Kubeconfig: []byte(kubeconfig(test.user, aServer))}, nil)
+		is, err := of(test.user, test.tokens)
 		if must(t, err); is.credential.Config.BearerTokenFile != test.want {
 			t.Errorf("%+v: file %q", test, is.credential.Config.BearerTokenFile)
 		}
