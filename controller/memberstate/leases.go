@@ -119,14 +119,14 @@ func (t *Tracker) keepLeases(ctx context.Context) {
 	}
 }
 
-// writeLeases writes each Lease that is not as last applied, except those that another writer made.
+// writeLeases writes each Lease that is not as last applied, except those that another writer made before the start.
 func (t *Tracker) writeLeases(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
 	defer cancel()
 	var errs []error
 	want := t.wanted()
 	for cluster := range t.applied {
-		if want[cluster] != nil {
+		if want[cluster] != nil || ctx.Err() != nil {
 			continue
 		}
 		if err := t.leases.Delete(ctx, LeasePrefix+cluster, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -136,16 +136,17 @@ func (t *Tracker) writeLeases(ctx context.Context) error {
 		delete(t.applied, cluster)
 	}
 	for cluster, is := range want {
-		if t.foreign[cluster] || reflect.DeepEqual(is, t.applied[cluster]) {
+		if t.foreign[cluster] || reflect.DeepEqual(is, t.applied[cluster]) || ctx.Err() != nil {
 			continue
 		}
+		t.applied[cluster] = nil // whether it is written is not known until the API server answers
 		if _, err := t.leases.Apply(ctx, is, metav1.ApplyOptions{FieldManager: export.Manager, Force: true}); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		t.applied[cluster] = is
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // wanted returns the Leases of the members as they should be.

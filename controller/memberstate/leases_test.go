@@ -3,11 +3,14 @@
 package memberstate
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -49,6 +52,28 @@ func TestLeases(t *testing.T) {
 	written := next.writeLeases(t.Context()) // west is no member of it
 	if list, err := client.CoordinationV1().Leases("system").List(t.Context(), metav1.ListOptions{}); written != nil || err != nil || len(list.Items) > 0 {
 		t.Errorf("Leases %v, %v, %v", list, written, err)
+	}
+}
+
+// TestLostAnswer: a Lease is written again, whatever it should be by then, if the answer to a write was lost.
+func TestLostAnswer(t *testing.T) {
+	client, lost := fake.NewClientset(), false
+	client.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return lost, nil, errors.New("no answer")
+	})
+	l := newLookout(t, nil, "west")
+	if _, err := l.Recall(t.Context(), client.CoordinationV1(), "system"); err != nil {
+		t.Fatal(err)
+	}
+	for _, rank := range []string{"1", "2", "1"} {
+		lost = rank == "2"
+		l.annotate("west", map[string]string{member.RankAnnotation: rank})
+		if err := l.writeLeases(t.Context()); (err != nil) != lost {
+			t.Errorf("rank %s: %v", rank, err)
+		}
+	}
+	if count := len(client.Actions()); count != 4 {
+		t.Errorf("%d requests", count)
 	}
 }
 
