@@ -36,7 +36,7 @@ func (l *Leader) explain(service types.NamespacedName) *state.Explanation {
 		}
 		l.ofExport(&found, observed.ServiceExport)
 		if reconciler.Standing(l.Local.Namespace(l.Namespace)).Demote {
-			drained(&found, l.Cluster, l.Cluster)
+			drained(&found, l.Cluster, undrain(l.Cluster, l.Cluster))
 		}
 	}
 	for _, m := range l.Members.List() {
@@ -184,8 +184,10 @@ func explanation(in reconciler.Input, states map[string]string, problems state.F
 			out.DNS = append(out.DNS, imported.Spec.IPs...)
 		}
 		ofImport(&out.Problems, out.Cluster, imported, len(decision.Precedence) > 0)
-		if export.IsManaged(imported) && len(decision.Precedence) > 0 && out.Import.Ready == 0 {
-			out.Problems.Fail("endpoints-ready", kubectl(decision.Precedence[0].View.Cluster, "-n %s get pods", imported.Namespace), "No imported endpoint of %s is ready.", out.Service)
+		if export.IsManaged(imported) && len(decision.Precedence) > 0 &&
+			!slices.ContainsFunc(out.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
+			out.Problems.Fail("endpoints-ready", kubectl(decision.Precedence[0].View.Cluster, "-n %s get pods", imported.Namespace),
+				"No imported endpoint of %s is ready.", out.Service)
 		}
 	}
 	return out

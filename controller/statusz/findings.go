@@ -58,7 +58,7 @@ func (l *Leader) findings() state.Findings {
 			member.RankAnnotation), "Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
 	}
 	if reconciler.Standing(namespace).Demote {
-		drained(&found, l.Cluster, l.Cluster)
+		drained(&found, l.Cluster, undrain(l.Cluster, l.Cluster))
 	}
 	if l.API.Version() != "" {
 		l.ofServices(&found)
@@ -66,13 +66,9 @@ func (l *Leader) findings() state.Findings {
 	return found
 }
 
-// drained adds that a cluster is drained, which can be undone in the clusters in.
-func drained(found *state.Findings, cluster string, in ...string) {
-	for i := range in {
-		in[i] = contextOf(in[i])
-	}
-	found.Warn("drained", "kubectl clusterset undrain "+cluster+" --contexts "+strings.Join(in, ","),
-		"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", cluster)
+// drained adds that a cluster is drained.
+func drained(found *state.Findings, cluster, fix string) {
+	found.Warn("drained", fix, "%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", cluster)
 }
 
 // failing adds the services that cannot be written. The controller may lack a right, which no other check finds.
@@ -176,10 +172,15 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, known membersta
 		if known.Heartbeat.Drained {
 			in = append(in, id)
 		}
-		if m.Annotations()[memberstate.AnnotationDrain] == "true" {
+		annotated := m.Annotations()[memberstate.AnnotationDrain] == "true"
+		if annotated {
 			in = append(in, l.Cluster)
 		}
-		drained(found, id, in...)
+		fix := undrain(id, in...)
+		if annotated {
+			fix = ofSecret(m.Candidate(), "annotation "+memberstate.AnnotationDrain, fix)
+		}
+		drained(found, id, fix)
 	}
 }
 
@@ -237,12 +238,16 @@ func (l *Leader) ofServices(found *state.Findings) {
 // ofExport adds the problem of an export of the local cluster.
 func (l *Leader) ofExport(found *state.Findings, of *v1beta1.ServiceExport) {
 	name := klog.KObj(of).String()
-	for _, kind := range []string{string(v1beta1.ServiceExportConditionValid), reconciler.ConditionReach} {
-		if told := meta.FindStatusCondition(of.Status.Conditions, kind); told != nil && told.Status == metav1.ConditionFalse {
-			found.Fail("exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, told.Message)
-		}
+	told := meta.FindStatusCondition(of.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
+	if told != nil && told.Status == metav1.ConditionFalse {
+		found.Fail("exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, told.Message)
 	}
-	told := meta.FindStatusCondition(of.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
+	told = meta.FindStatusCondition(of.Status.Conditions, reconciler.ConditionReach)
+	if told != nil && told.Status == metav1.ConditionFalse {
+		found.Warn("exports-reach", "Correct the annotation "+export.AnnotationClusters+" of the ServiceExport, or join such a cluster.",
+			"%s is exported to no member: %s", name, told.Message)
+	}
+	told = meta.FindStatusCondition(of.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
 	if told != nil && told.Status == metav1.ConditionTrue {
 		conflict(found, name, told.Message)
 	}
@@ -268,11 +273,11 @@ func (l *Leader) ofNamespace(found *state.Findings, name string) {
 // ofParts adds the parts of exports that are not imported.
 func (l *Leader) ofParts(found *state.Findings, in reconciler.Input) {
 	for _, cluster := range slices.Sorted(maps.Keys(in.Problems)) {
-		fix := "Correct the object in " + cluster + "."
-		if m := l.Members.Get(cluster); m != nil {
-			fix += " If its address is correct: " + extend(m, member.CIDRsAnnotation, "its range")
-		}
 		for _, problem := range in.Problems[cluster] {
+			fix := "Correct the object in " + cluster + "."
+			if m := l.Members.Get(cluster); m != nil && problem.Reason == export.ReasonForeignAddress {
+				fix += " If its address is correct: " + extend(m, member.CIDRsAnnotation, "its range")
+			}
 			found.Fail("endpoints-refused", fix, "Part of %s from %s is not imported: %s.", in.Observed.Service, cluster, problem)
 		}
 	}

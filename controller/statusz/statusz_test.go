@@ -154,7 +154,7 @@ func leaderOf(t *testing.T, annotations map[string]string) *Leader {
 
 // TestFixesOfMembersThatAreNoSecrets: a fix changes no object of another system.
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
-	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Cluster: "east"}}}
+	leader := leaderOf(t, nil)
 	for want, candidate := range map[string]*member.Candidate{
 		"kubectl --context <context of east> -n mcs label secret member-west 'clusterset-dns.github.io/cluster=b' --overwrite | `kubectl clusterset join <context of east> <context of west> --server a`. | kubectl --context <context of east> -n mcs annotate secret member-west 'key=a,b' --overwrite": {
 			Cluster: "west", Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
@@ -218,9 +218,26 @@ func TestNamespacesInFixes(t *testing.T) {
 // TestFixesOfParts: the ranges of a member may lack an address that is correct.
 func TestFixesOfParts(t *testing.T) {
 	var found state.Findings
-	leaderOf(t, map[string]string{}).ofParts(&found, reconciler.Input{Problems: map[string][]export.Problem{"west": {{}}, "east": {{}}}})
-	if len(found) != 2 || found[0].Fix != "Correct the object in east." || found[1].Fix != "Correct the object in west. If its address "+
-		"is correct: Add its range to the annotation clusterset-dns.github.io/cidrs of Secret mcs/west." {
+	leaderOf(t, map[string]string{}).ofParts(&found, reconciler.Input{Problems: map[string][]export.Problem{
+		"west": {{Reason: export.ReasonForeignAddress}, {}}, "east": {{}},
+	}})
+	if len(found) != 3 || found[0].Fix != "Correct the object in east." || found[2].Fix != "Correct the object in west." ||
+		found[1].Fix != "Correct the object in west. If its address "+
+			"is correct: Add its range to the annotation clusterset-dns.github.io/cidrs of Secret mcs/west." {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// TestAnExportForNobody: its Service is correct.
+func TestAnExportForNobody(t *testing.T) {
+	var found state.Findings
+	leaderOf(t, nil).ofExport(&found, &v1beta1.ServiceExport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Status: v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{
+			{Type: "Valid", Status: "True"}, {Type: reconciler.ConditionReach, Status: "False", Message: "It selects no member."},
+		}},
+	})
+	if len(found) != 1 || found[0].Severity != state.Warning || found[0].What != "shop/web is exported to no member: It selects no member." {
 		t.Errorf("found %+v", found)
 	}
 }

@@ -20,8 +20,12 @@ func kubectl(cluster, format string, args ...any) string {
 	return "kubectl --context " + contextOf(cluster) + " " + fmt.Sprintf(format, args...)
 }
 
-// join returns the command that gives the local cluster a new credential for another.
+// join returns the command that gives the local cluster a new credential for another, or an instruction for a token in a file.
 func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
+	if m := l.Members.Get(id); m != nil && m.Config() != nil && m.Config().BearerTokenFile != "" {
+		return "Make sure that " + m.Config().BearerTokenFile + " in the controller's pod has a token that the API server of " + id +
+			" accepts (docs/operate/members.md)."
+	}
 	return ofSecret(candidate, "credential", "kubectl clusterset join "+contextOf(l.Cluster)+" "+contextOf(id)+flags)
 }
 
@@ -48,6 +52,14 @@ func ofSecret(candidate *member.Candidate, part, command string) string {
 		return "Correct the " + part + " of " + candidate.String() + "."
 	}
 	return command
+}
+
+// undrain returns the command that undoes the drain of a cluster in the clusters in.
+func undrain(cluster string, in ...string) string {
+	for i := range in {
+		in[i] = contextOf(in[i])
+	}
+	return "kubectl clusterset undrain " + cluster + " --contexts " + strings.Join(in, ",")
 }
 
 // quoted puts a command into backquotes, and returns an instruction unchanged.
