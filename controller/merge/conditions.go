@@ -32,9 +32,6 @@ func exportConditions(observed Observed, agreed Decision) []metav1.Condition {
 	if agreed.reason != "" {
 		conditions[2] = condition(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue, agreed.reason, agreed.Conflict)
 	}
-	for _, more := range observed.ExportConditions {
-		conditions = append(conditions, condition(more.Type, more.Status, more.Reason, shorten(more.Message)))
-	}
 	return conditions
 }
 

@@ -39,8 +39,6 @@ type Observed struct {
 	Invalid *export.Invalid
 	// Problems list the parts left out of this cluster's view, for the condition Valid.
 	Problems []export.Problem
-	// ExportConditions are more conditions of the ServiceExport while it contributes. Their types are in export.Domain.
-	ExportConditions []metav1.Condition
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
 	// another service whose derived Service has the same name.
 	DerivedService *corev1.Service

@@ -40,7 +40,7 @@ func (r *Reconciler) onProperties() {
 // MemberChanged implements member.Handler, and handles changes that the Tracker reports.
 func (r *Reconciler) MemberChanged(cluster string) {
 	r.enqueueCluster(cluster)
-	// ConditionReach depends on the set of members and on their properties.
+	// Whether they are for a member depends on the set of members and on their properties.
 	r.enqueueExports(func(e *v1beta1.ServiceExport) bool { return e.Annotations[export.AnnotationClusters] != "" })
 }
 

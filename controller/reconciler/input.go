@@ -105,17 +105,16 @@ func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference
 		}
 		view, problems, invalid := export.FromService(exporter, observed.ServiceExport, exported,
 			slices.Concat(r.Local.KubernetesSlices(service), of.EndpointSlices))
-		observed.Invalid, observed.Problems = invalid, problems
-		in.Problems[r.Cluster] = problems
 		if view != nil && (!view.Absent() || keepsImport(of)) {
 			own := Standing(r.Local.Namespace(r.Namespace))
 			own.View, in.After, in.memory = view, view.After, view.Memory
 			in.Contributions = append(in.Contributions, own)
-			observed.ExportConditions = r.reach(view)
+			problems = append(problems, r.unreached(view)...)
 			if view.NodePorts {
 				observed.NodePortsFor = exported
 			}
 		}
+		observed.Invalid, observed.Problems, in.Problems[r.Cluster] = invalid, problems, problems
 	}
 	labelled := ptr.Deref(r.Local.Namespace(service.Namespace), corev1.Namespace{}).Labels[scope.AcceptLabel] == "true"
 	publishing, from := r.Members.Publishing(service), r.Source()
@@ -156,6 +155,22 @@ func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference
 		}
 	}
 	return in
+}
+
+// unreached returns the problem of an export of the local cluster for chosen clusters, none of which is a member.
+func (r *Reconciler) unreached(view *export.View) []export.Problem {
+	text := view.Slices[0].Clusters
+	clusters, _ := scope.ParseAbsolute(text) // of a view, which has none that is invalid
+	if text == "" || slices.ContainsFunc(r.Members.List(), func(m *member.Member) bool {
+		is := scope.Cluster{ID: m.Cluster(), Properties: r.Tracker.Properties(m.Cluster())}
+		return clusters.Selects(is, is)
+	}) {
+		return nil
+	}
+	return []export.Problem{{
+		Reason: export.ReasonBadMetadata, Object: "ServiceExport " + view.Service.String() + ", annotation " + export.AnnotationClusters,
+		Message: "it selects no member",
+	}}
 }
 
 // Source returns the rules by which the local cluster reads slices of members. It lacks the id and the ranges of a

@@ -242,11 +242,6 @@ func (l *Leader) ofExport(found *state.Findings, of *v1beta1.ServiceExport) {
 	if told != nil && told.Status == metav1.ConditionFalse {
 		found.Fail("exports-valid", withdraw(l.Cluster, name), "%s is not exported: %s", name, told.Message)
 	}
-	told = meta.FindStatusCondition(of.Status.Conditions, reconciler.ConditionReach)
-	if told != nil && told.Status == metav1.ConditionFalse {
-		found.Warn("exports-reach", "Correct the annotation "+export.AnnotationClusters+" of the ServiceExport, or join such a cluster.",
-			"%s is exported to no member: %s", name, told.Message)
-	}
 	told = meta.FindStatusCondition(of.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
 	if told != nil && told.Status == metav1.ConditionTrue {
 		conflict(found, name, told.Message)

@@ -228,20 +228,6 @@ func TestFixesOfParts(t *testing.T) {
 	}
 }
 
-// TestAnExportForNobody: its Service is correct.
-func TestAnExportForNobody(t *testing.T) {
-	var found state.Findings
-	leaderOf(t, nil).ofExport(&found, &v1beta1.ServiceExport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-		Status: v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{
-			{Type: "Valid", Status: "True"}, {Type: reconciler.ConditionReach, Status: "False", Message: "It selects no member."},
-		}},
-	})
-	if len(found) != 1 || found[0].Severity != state.Warning || found[0].What != "shop/web is exported to no member: It selects no member." {
-		t.Errorf("found %+v", found)
-	}
-}
-
 // TestACredentialThatIsNotUsed: a ClusterProfile with the name of the Secret that makes its cluster a member is another credential.
 func TestACredentialThatIsNotUsed(t *testing.T) {
 	leader := leaderOf(t, map[string]string{})

@@ -45,7 +45,6 @@ func TestReference(t *testing.T) {
 		{"kubectl-clusterset.md", "Flags", flagsList(t, flagsOfAll(kubectl.Command()))},
 		{"metrics.md", "Metrics", metricsList(t)},
 		{events, "Valid", list(`^(export|reconciler)\.Invalid`)},
-		{events, "Reach", list(`^reconciler\.Reason`)},
 		{events, "Ready", list(`^(merge|apply)\.[Rr]eason`)},
 		{events, "PreferCluster, AllowedClusters, Weights", list(`^placement\.Reason`)},
 		{events, "Events", list(`\.Event`)},

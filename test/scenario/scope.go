@@ -15,7 +15,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -67,17 +66,15 @@ func chosenClusters(s *Set) {
 	north.Describe("region", "us")
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
-	west.ExpectReach("web", "")
 	west.Choose("web", "east")
 	s.Except(north, web(gone), web(ofWest))
-	west.ExpectReach("web", "ChosenClusters: The export is for east.")
 	west.Choose("web", "region in (us)")
 	s.Except(east, web(gone), web(ofWest))
-	west.ExpectReach("web", "ChosenClusters: The export is for north.")
+	west.ExpectValid("web", "The Service can be exported.")
 	// The current properties decide.
 	north.Describe("region", "asia")
 	s.Except(west, web(ofWest), web(gone))
-	west.ExpectReach("web", `NoCluster: The cluster selector "region in (us)" selects no member.`)
+	west.ExpectValid("web", "annotation clusterset-dns.github.io/clusters: it selects no member.")
 	east.Describe("region", "us")
 	s.Except(north, web(gone), web(ofWest))
 	// If the Service of an export is replaced, clusters that may import it keep their import.
@@ -109,9 +106,14 @@ func chosenClusters(s *Set) {
 	s.Expect(web(ofWest))
 }
 
-// ExpectReach waits until a ServiceExport has the condition Reach with this reason and message; empty means no condition.
-func (c *Cluster) ExpectReach(service, want string) {
-	c.set.Becomes("Reach of "+service, want, func() (string, error) { return c.exportCondition(service, reconciler.ConditionReach), nil })
+// ExpectValid waits until the message of the condition Valid of a ServiceExport has this end.
+func (c *Cluster) ExpectValid(service, end string) {
+	c.set.Eventually("Valid of "+service, func() error {
+		if valid := c.exportCondition(service, "Valid"); !strings.HasSuffix(valid, end) {
+			return errors.New(valid)
+		}
+		return nil
+	})
 }
 
 // ExpectReady waits until the reason and the message of the condition Ready of a ServiceExport have a part.

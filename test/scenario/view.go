@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
@@ -138,9 +137,7 @@ func (c *Cluster) conditions(service string) string {
 		if each.ObservedGeneration != exported.Generation {
 			return "of an older generation"
 		}
-		if each.Type != reconciler.ConditionReach { // see ExpectReach
-			texts = append(texts, each.Type+"="+each.Reason)
-		}
+		texts = append(texts, each.Type+"="+each.Reason)
 	}
 	if len(texts) == 0 {
 		return "without conditions"
