@@ -152,11 +152,9 @@ func (p *pass) writeImportStatus(ctx context.Context, before *v1beta1.ServiceImp
 	refuse(&desired.Status.Conditions, serviceErr)
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, desired.Status.Conditions, before.Generation)
 	imports := p.API.ServiceImports(p.namespace())
-	written, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus)
-	if err != nil {
+	if _, err := write(ctx, p, imports, imports.UpdateStatus, before, desired, equalImportStatus); err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
 	}
-	p.reportConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
 }
 
@@ -193,10 +191,8 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	fail(&decided, slicesErr)
 	desired.Status.Conditions = p.conditions(before.Status.Conditions, decided, before.Generation)
 	exports := p.API.ServiceExports(p.namespace())
-	written, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus)
-	if err != nil {
+	if _, err := write(ctx, p, exports, exports.UpdateStatus, before, desired, equalExportStatus); err != nil {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
 	}
-	p.reportConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -84,40 +83,5 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		exporttest.Diff(t, step.name, got, []metav1.Condition{theirs, step.want})
 		existing.Status.Conditions = got
 		now.SetTime(now.Now().Add(time.Second))
-	}
-}
-
-// TestEvents: an Event when a condition needs attention, and no others.
-func TestEvents(t *testing.T) {
-	for name, test := range map[string]struct{ before, after, want string }{
-		"valid at once":        {"", "Valid=True/Valid", ""},
-		"not valid":            {"", "Valid=False/NoService", "Warning NoService "},
-		"not valid still":      {"Valid=False/NoService", "Valid=False/NoService", ""},
-		"not valid otherwise":  {"Valid=False/NoService", "Valid=False/InvalidServiceType", "Warning InvalidServiceType "},
-		"valid again":          {"Valid=False/NoService", "Valid=True/Valid", ""},
-		"not valid as before":  {"Valid=True/NoService", "Valid=False/NoService", "Warning NoService "},
-		"waiting":              {"", "Ready=False/Pending", ""},
-		"a conflict":           {"Conflict=False/NoConflicts", "Valid=True/Valid Conflict=True/PortConflict", "Warning PortConflict "},
-		"no conflict any more": {"Valid=True/Valid Conflict=True/PortConflict", "Valid=False/NoService Conflict=False/NoConflicts", "Warning NoService "},
-	} {
-		recorder := record.NewFakeRecorder(5)
-		parse := func(text string) []metav1.Condition {
-			var conditions []metav1.Condition
-			for _, word := range strings.Fields(text) {
-				kind, rest, _ := strings.Cut(word, "=")
-				is, reason, _ := strings.Cut(rest, "/")
-				conditions = append(conditions, condition(kind, metav1.ConditionStatus(is), reason, 1))
-			}
-			return conditions
-		}
-		(&Applier{Recorder: recorder}).reportConditions(&v1beta1.ServiceExport{}, parse(test.before), parse(test.after))
-		close(recorder.Events)
-		got := ""
-		for event := range recorder.Events {
-			got += event
-		}
-		if got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
 	}
 }

@@ -7,9 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -32,19 +29,4 @@ func (p *pass) foreign(object reportable) error {
 		p.Recorder.Event(p.observed.ServiceExport, corev1.EventTypeWarning, EventForeignObject, message)
 	}
 	return errors.New(message)
-}
-
-// reportConditions writes an Event for each condition that needs attention, when its status or reason changes.
-func (a *Applier) reportConditions(object runtime.Object, before, after []metav1.Condition) {
-	for _, condition := range after {
-		bad := metav1.ConditionFalse
-		if condition.Type == string(v1beta1.ServiceExportConditionConflict) {
-			bad = metav1.ConditionTrue
-		}
-		old := meta.FindStatusCondition(before, condition.Type)
-		if condition.Status == bad && condition.Reason != string(v1beta1.ServiceExportReasonPending) &&
-			(old == nil || old.Status != bad || old.Reason != condition.Reason) {
-			a.Recorder.Event(object, corev1.EventTypeWarning, condition.Reason, condition.Message)
-		}
-	}
 }

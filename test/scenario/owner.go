@@ -8,6 +8,7 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -90,7 +91,12 @@ func othersObjects(s *Set, east, west *Cluster) {
 		_, err := east.importOf("api")
 		return err
 	})
-	east.ExpectEvent(east.Import("api"), merge.ReasonForeignService)
+	s.Eventually("the reason of Ready", func() error {
+		if ready := meta.FindStatusCondition(east.Import("api").Status.Conditions, "Ready"); ready == nil || ready.Reason != merge.ReasonForeignService {
+			return fmt.Errorf("%+v", ready)
+		}
+		return nil
+	})
 	s.Becomes("IPs of the import", "[]", func() (string, error) { return fmt.Sprint(east.Import("api").Spec.IPs), nil })
 	if after := east.service(other.Name); after.ResourceVersion != other.ResourceVersion {
 		s.Errorf("the other's Service was changed: %v", after)
