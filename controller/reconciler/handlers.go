@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -87,16 +88,11 @@ func (r *Reconciler) onService(object metav1.Object, gone bool) {
 	if !strings.HasPrefix(key.Name, export.DerivedPrefix) {
 		return
 	}
-	for _, each := range r.API.Imports.List() {
-		of := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-		if of.Namespace == key.Namespace && export.DerivedServiceName(of) == key.Name {
+	for of := range r.services(key.Namespace) {
+		if export.DerivedServiceName(of) == key.Name || export.NodePortServiceName(of) == key.Name {
 			r.queue.Add(of)
 		}
 	}
-	r.enqueueExports(func(e *v1beta1.ServiceExport) bool {
-		return e.Namespace == key.Namespace &&
-			export.NodePortServiceName(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}) == key.Name
-	})
 }
 
 // kubernetesSlices is the managed-by label of the EndpointSlices of Services with a selector.
@@ -170,8 +166,15 @@ func (r *Reconciler) enqueueCluster(cluster string) {
 	}
 }
 
-// enqueueAll enqueues all services of a namespace, empty for all, that are exported, imported, or were, spread over a time.
+// enqueueAll enqueues all services of a namespace, empty for all, spread over a time.
 func (r *Reconciler) enqueueAll(namespace string, within time.Duration) {
+	for service := range r.services(namespace) {
+		r.queue.AddAfter(service, time.Duration(rand.Int64N(int64(within)+1)))
+	}
+}
+
+// services returns all services of a namespace, empty for all, that are exported, imported, or were.
+func (r *Reconciler) services(namespace string) map[types.NamespacedName]struct{} {
 	services := r.Exported()
 	for _, each := range r.API.Imports.List() {
 		services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
@@ -184,11 +187,8 @@ func (r *Reconciler) enqueueAll(namespace string, within time.Duration) {
 			services[service] = struct{}{}
 		}
 	}
-	for service := range services {
-		if namespace == "" || service.Namespace == namespace {
-			r.queue.AddAfter(service, time.Duration(rand.Int64N(int64(within)+1)))
-		}
-	}
+	maps.DeleteFunc(services, func(of types.NamespacedName, _ struct{}) bool { return namespace != "" && of.Namespace != namespace })
+	return services
 }
 
 // Exported returns the services that the local cluster exports, or publishes slices for, in a new map.
