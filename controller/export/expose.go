@@ -299,16 +299,11 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 			if !IsExposed(published) || !slices.ContainsFunc(published.Endpoints, isPod) {
 				continue
 			}
-			decoded, _ := readSnapshot(published) // published.Ports has the port names of the import
+			decoded, _ := readSnapshot(published)
 			if decoded.Slice.Exposed == "" {
 				continue // kept from another network, with the ports of the pod
 			}
-			targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports)
-			// The Service may have got other port numbers since, with the same names.
-			if named := targetsOf(view.Spec.Ports, published.Ports); len(named) > len(targets) {
-				targets = named
-			}
-			if len(targets) > 0 {
+			if targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports); len(targets) > 0 {
 				return node.Addresses[at], targets, nil
 			}
 		}

@@ -178,7 +178,6 @@ func TestHostPorts(t *testing.T) {
 		"unknown":                   {"new", "http:80/TCP dns:53/UDP", "", away},
 		"forbidden":                 {"denied", "http:80/TCP dns:53/UDP", "", "set controller.readPods"},
 		"unknown and published":     {"old all", "http:80/TCP dns:53/UDP", at(30) + "192.0.2.1 " + at(80) + "!192.0.2.1", ""},
-		"unknown, and other ports":  {"old", "http:81/TCP dns:54/UDP", "UDP/54->5300 192.0.2.1", ""},
 		"unknown, and no such port": {"old", "http:81/TCP", "", away},
 		"its node has no address":   {"bare all", "http:80/TCP dns:53/UDP", at(80) + "!192.0.2.1", "node of pod bare has no address"},
 	} {
