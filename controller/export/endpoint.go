@@ -42,7 +42,7 @@ type endpointReader struct {
 // read returns the valid endpoints. They share immutable parts with the input.
 func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if len(in) > maxEndpoints {
-		r.found.add(ReasonTooLarge, r.object, "it has %d endpoints; those above %d are left out", len(in), maxEndpoints)
+		r.found.add(ReasonBadEndpoint, r.object, "it has %d endpoints; those above %d are left out", len(in), maxEndpoints)
 		in = in[:maxEndpoints]
 	}
 	out := make([]discoveryv1.Endpoint, 0, len(in))

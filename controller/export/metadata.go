@@ -39,7 +39,7 @@ func exportedMetadata(kind string, entries map[string]string, object string, fou
 		case !valid:
 			found.add(ReasonBadMetadata, object, "exported %s %.100q is not valid and left out", kind, key)
 		case IsReservedKey(key) && (kind == "label" || !slices.Contains(ExportedKeys, key)):
-			found.add(ReasonReservedKey, object, "exported %s %q is reserved and left out", kind, key)
+			found.add(ReasonBadMetadata, object, "exported %s %q is reserved and left out", kind, key)
 		case exported == nil:
 			exported = map[string]string{key: value}
 		default:

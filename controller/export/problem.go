@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // A Reason is why something was left out. The set is fixed, so that it can label a metric.
@@ -19,16 +21,12 @@ const (
 	ReasonBadAddress Reason = "BadAddress"
 	// ReasonForeignAddress: an address is outside of the annotation cidrs.
 	ReasonForeignAddress Reason = "ForeignAddress"
-	// ReasonBadEndpoint: another field of an endpoint is invalid.
+	// ReasonBadEndpoint: another field of an endpoint is invalid, or a slice has too many endpoints.
 	ReasonBadEndpoint Reason = "BadEndpoint"
-	// ReasonBadMetadata: an exported label or annotation is invalid, or an annotation has no effect.
+	// ReasonBadMetadata: an exported label or annotation is invalid or reserved, or an annotation has no effect.
 	ReasonBadMetadata Reason = "BadMetadata"
-	// ReasonReservedKey: an exported key is reserved.
-	ReasonReservedKey Reason = "ReservedKey"
 	// ReasonNotExposed: clusters of other networks do not reach the export.
 	ReasonNotExposed Reason = "NotExposed"
-	// ReasonTooLarge: a limit is exceeded.
-	ReasonTooLarge Reason = "TooLarge"
 )
 
 // A Problem is what was left out of a view, and why. There is at most one for each reason and object.
@@ -65,27 +63,23 @@ const (
 // problems collects problems, one for each reason and object.
 type problems struct {
 	list  []Problem
-	known map[problemKey]bool
-}
-
-type problemKey struct {
-	reason Reason
-	object string
+	known sets.Set[Problem] // without messages
 }
 
 // maxMessage bounds a problem's message, which may quote other clusters' data.
 const maxMessage = 256
 
 func (p *problems) add(reason Reason, object, format string, args ...any) {
-	key := problemKey{reason, object}
-	if p.known[key] {
+	problem := Problem{Reason: reason, Object: object}
+	if p.known.Has(problem) {
 		return
 	}
 	if p.known == nil {
-		p.known = make(map[problemKey]bool)
+		p.known = sets.Set[Problem]{}
 	}
-	p.known[key] = true
-	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: Cut(fmt.Sprintf(format, args...), maxMessage)})
+	p.known.Insert(problem)
+	problem.Message = Cut(fmt.Sprintf(format, args...), maxMessage)
+	p.list = append(p.list, problem)
 }
 
 // Cut shortens a text to the given number of bytes, at least three. A shortened text ends in "...".

@@ -71,7 +71,6 @@ func TestFromServiceMetadata(t *testing.T) {
 			wantAnnotations: keys{"note": "anything, at all\n", "notclusterset-dns.github.io/fine": "x"},
 			problems: []string{
 				`BadMetadata:` + object + `exported label "bad key" is not valid and left out`,
-				`ReservedKey:` + object + `exported label "clusterset-dns.github.io/prefer" is reserved and left out`,
 			},
 		},
 		"keys in their places": {

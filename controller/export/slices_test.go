@@ -154,7 +154,7 @@ func TestSkippedParts(t *testing.T) {
 		"too many endpoints": {
 			endpoints(slices.Repeat([]discoveryv1.Endpoint{one}, 1001)...),
 			func(v *View) { v.Slices[0].Endpoints = slices.Repeat(v.Slices[0].Endpoints, 1000) },
-			"TooLarge: it has 1001 endpoints; those above 1000 are left out",
+			"BadEndpoint: it has 1001 endpoints; those above 1000 are left out",
 		},
 		"an address in another form": { // this controller never writes one
 			func(s *discoveryv1.EndpointSlice) {

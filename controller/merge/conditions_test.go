@@ -25,7 +25,7 @@ func TestExportConditions(t *testing.T) {
 		"valid": {func(*Observed) {}, true, "Valid True Valid The Service can be exported.\n" + ready},
 		"valid with parts left out": {func(o *Observed) {
 			o.Problems = []export.Problem{
-				{Reason: export.ReasonReservedKey, Object: "ServiceExport demo/web", Message: `label "k8s.io/a" is left out`},
+				{Reason: export.ReasonBadMetadata, Object: "ServiceExport demo/web", Message: `label "k8s.io/a" is left out`},
 				{Reason: export.ReasonBadAddress, Object: "EndpointSlice demo/web-1", Message: "::1 is not the address of a pod"},
 			}
 		}, true, "Valid True Valid " + partial + "\n" + ready},
