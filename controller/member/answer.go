@@ -12,14 +12,14 @@ import (
 	"strconv"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
 	// maxAnswer bounds a response other than a watch, in bytes after decompression; maxDecoded bounds its memory.
 	maxAnswer = 4 << 20
-	// maxRefusal bounds an error response, in bytes, because logs quote it. It bounds the response to a TokenRequest, too.
+	// maxRefusal bounds an error response, in bytes, because logs quote it. It bounds the response to a TokenRequest, too. So
+	// little takes little memory once it is decoded.
 	maxRefusal = 4 << 10
 	// maxOther bounds a watch event without a slice, in bytes.
 	maxOther = 16 << 10
@@ -58,22 +58,13 @@ type bounded struct{ http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(request)
-	if err != nil {
-		return nil, err
+	if err != nil || response.StatusCode/100 == 2 && request.Method == http.MethodGet {
+		return response, err
 	}
-	var expected object = &metav1.Status{}
-	if response.StatusCode/100 == 2 {
-		if request.Method == http.MethodGet {
-			return response, nil
-		}
-		expected = &authenticationv1.TokenRequest{}
-	} else if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > longestWait {
+	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && after > longestWait {
 		response.Header.Del("Retry-After") // client-go returns the error at once; the caller retries with backoff
 	}
 	whole, err := read(response.Body, maxRefusal)
-	if err == nil && bytes.HasPrefix(whole, protobufPrefix) {
-		err = decode(whole, expected)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("status %d: %w", response.StatusCode, err)
 	}

@@ -68,7 +68,7 @@ func TestBounded(t *testing.T) {
 		"another kind than a token":       {token: true, body: string(pods), wrong: `"PodList"`},
 		"a refusal of a watch":            {watch: true, status: 403, body: "{}", wrong: "(get endpointslices)"},
 		"a refusal of a watch, too large": {watch: true, status: 500, body: strings.Repeat("x", maxRefusal+1), wrong: "too large"},
-		"a refusal of another kind":       {status: 500, body: string(pods), wrong: `"PodList"`},
+		"a refusal of another kind":       {status: 500, body: string(pods), wrong: "(get endpointslices)"},
 		"a refusal with its reason":       {status: 403, body: string(encode(t, &metav1.Status{Status: "Failure", Message: "no right", Code: 403})), wrong: "no right"},
 	} {
 		t.Run(name, func(t *testing.T) {
