@@ -23,24 +23,21 @@ func (l *lookout) says(cluster, properties string) {
 // member that sends none any more stays in its set.
 func TestDescription(t *testing.T) {
 	const red, blue = `{"clusterset.k8s.io":"red"}`, `{"clusterset.k8s.io":"blue"}`
-	d := description{}
-	for _, step := range []struct{ says, before, accepted, set string }{
-		{"", "", "", ""},
-		{"{}", "", "{}", ""},
-		{red, "{}", red, "red"},
-		{"{", red, red, "red"},
-		{blue, red, blue, "blue"},
-		{"", blue, "", "blue"},
-		{inRegion("eu"), "", inRegion("eu"), ""},
+	l := newLookout(t, nil, "west")
+	l.SetLocal("red", "")
+	for _, step := range []struct{ says, accepted, set string }{
+		{"", "", ""},
+		{"{}", "{}", ""},
+		{red, red, "red"},
+		{"{", red, "red"},
+		{blue, red, "blue"},
+		{"{", red, "blue"},
+		{"", red, "blue"},
+		{inRegion("eu"), inRegion("eu"), ""},
 	} {
-		if err := d.receive(step.says); (err == nil) != (step.says != "{") {
-			t.Errorf("%q: %v", step.says, err)
-		}
-		if d.accepted != step.before || d.set != step.set {
-			t.Errorf("%q: accepted is %q in set %q before it counts", step.says, d.accepted, d.set)
-		}
-		if changed := d.accept(); d.accepted != step.accepted || changed != (step.before != step.accepted) {
-			t.Errorf("%q: accepted is %q, changed %t", step.says, d.accepted, changed)
+		l.says("west", step.says)
+		if is := l.Of("west"); is.accepted != step.accepted || is.set != step.set {
+			t.Errorf("%q: accepted is %q in set %q", step.says, is.accepted, is.set)
 		}
 	}
 }

@@ -184,8 +184,9 @@ func (t *Tracker) recall(now time.Time, cluster string) *Member {
 			KnownUID: left[member.HeartbeatUIDAnnotation],
 		},
 	}
-	_ = m.receive(left[scope.PropertiesAnnotation]) // invalid only if another writer changed the Lease
-	m.accept()
+	m.accepted = m.Heartbeat.Properties
+	m.properties, _ = scope.ParseProperties(m.accepted) // invalid only if another writer changed the Lease
+	m.set = m.properties[scope.ClusterSetProperty]
 	if t.DecodeTargets != nil {
 		m.Path = liveness.Path(left[PathAnnotation])
 	}

@@ -73,8 +73,8 @@ type Tracker struct {
 type Member struct {
 	liveness.Member
 	Verdict liveness.Verdict
-	// Heartbeat is the last one read. Until the first is read, it has the records of the previous leader: Drained and
-	// Properties.
+	// Heartbeat is the last one read, with the last valid Properties. Until the first is read, it has the records of the previous
+	// leader: Drained and Properties.
 	Heartbeat member.Heartbeat
 
 	source *member.Member
@@ -84,9 +84,12 @@ type Member struct {
 	// was so for the last credential with a heartbeat.
 	answered  bool
 	renewTime *metav1.MicroTime
-	// invalid is the last text of probe targets that could not be parsed.
+	// invalid is the last part of a heartbeat that could not be parsed.
 	invalid string
-	description
+	// set is the cluster set of the last heartbeat with properties: it may be why they do not count. accepted is the text of the
+	// properties that count, and properties is parsed from it: a member that is quarantined may be another cluster.
+	set, accepted string
+	properties    map[string]string
 }
 
 var _ member.Tracker = (*Tracker)(nil)
@@ -128,6 +131,19 @@ func (t *Tracker) Read(cluster string, read func()) liveness.Verdict {
 	}
 	return liveness.NoMember(cluster)
 }
+
+// SetLocal sets the values of scope.ClusterSetProperty and scope.NetworkProperty of the local cluster, empty for none. Call it
+// before there are members, and when a value changes. Members of another set are quarantined within a second, members without a
+// set are not.
+func (t *Tracker) SetLocal(set, network string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set, t.network = set, network
+}
+
+// Properties returns the ClusterProperties of a member, name to value, as last accepted, nil if they never were known. The map
+// is shared and must not be changed.
+func (t *Tracker) Properties(cluster string) map[string]string { return t.Of(cluster).properties }
 
 // Requests returns the probe targets to probe, sorted by address, which spreads the probes of one member over a round.
 func (t *Tracker) Requests() (requests []liveness.Request) {
@@ -180,9 +196,12 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 			m.Arrivals = m.Arrivals.Seen(now, is.KubeSystemUID)
 		}
 		if is.Properties != m.Heartbeat.Properties {
-			if err := m.receive(is.Properties); err != nil {
-				t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), "Ignored the properties of a member; the known ones stay",
-					"member", cluster)
+			switch parsed, err := scope.ParseProperties(is.Properties); {
+			case err != nil:
+				t.ignored(m, is.Properties, "Ignored the properties of a member; the known ones stay", err)
+				is.Properties = m.Heartbeat.Properties
+			case parsed != nil: // a cluster whose properties become unknown stays in its set
+				m.set = parsed[scope.ClusterSetProperty]
 			}
 		}
 		m.Heartbeat = is
@@ -233,11 +252,18 @@ func (t *Tracker) offer(m *Member) {
 		text = m.Heartbeat.ExposedTargets
 	}
 	targets, err := t.DecodeTargets(text, m.source.CIDRs())
-	if err != nil && text != m.invalid {
-		m.invalid = text
-		t.reporter.Logger.Error(err, "Ignored the probe targets of a member, which is not probed", "member", m.Cluster)
+	if err != nil {
+		t.ignored(m, text, "Ignored the probe targets of a member, which is not probed", err)
 	}
 	m.Offered(targets)
+}
+
+// ignored logs that a part of a heartbeat is invalid, unless the last log line was about the same.
+func (t *Tracker) ignored(m *Member, text, message string, err error) {
+	if text != m.invalid {
+		m.invalid = text
+		t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), message, "member", m.Cluster)
+	}
 }
 
 // compare returns how many services a member exported last, and how many of them are not among services.
@@ -274,7 +300,10 @@ func (t *Tracker) put(now time.Time, m *Member) {
 		// Not quarantined: after long enough, or once confirmed, its data is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
-		redescribed = m.accept()
+		if redescribed = m.accepted != m.Heartbeat.Properties; redescribed {
+			m.accepted = m.Heartbeat.Properties
+			m.properties, _ = scope.ParseProperties(m.accepted)
+		}
 	}
 	if redescribed || was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
 		t.changed(is.Cluster)
