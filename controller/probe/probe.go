@@ -7,7 +7,6 @@ package probe
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,11 +35,9 @@ const (
 	leastPort = 1024
 )
 
-// Of returns the probe targets among the endpoints of the Service: ready ones that do not terminate. If they are on several nodes,
-// there is one for each node, so that the loss of a node is not the loss of most probe targets. The result is independent of the
-// order of the slices.
-func Of(objects []*discoveryv1.EndpointSlice) []netip.AddrPort {
-	nodes, all := map[string]netip.AddrPort{}, map[netip.AddrPort]bool{}
+// Of returns the probe targets among the endpoints of the Service: ready ones that do not terminate. The result is independent of
+// the order of the slices.
+func Of(objects []*discoveryv1.EndpointSlice) (targets []netip.AddrPort) {
 	for _, slice := range objects {
 		port := portOf(slice)
 		for i := range slice.Endpoints {
@@ -49,23 +46,13 @@ func Of(objects []*discoveryv1.EndpointSlice) []netip.AddrPort {
 				ptr.Deref(endpoint.Conditions.Terminating, false) {
 				continue
 			}
-			address, err := netip.ParseAddr(endpoint.Addresses[0])
-			if err != nil {
-				continue // a name
-			}
-			found := netip.AddrPortFrom(address, port)
-			all[found] = true
-			node := ptr.Deref(endpoint.NodeName, address.String())
-			if known, ok := nodes[node]; !ok || found.Compare(known) < 0 {
-				nodes[node] = found
+			if address, err := netip.ParseAddr(endpoint.Addresses[0]); err == nil { // else it is a name
+				targets = append(targets, netip.AddrPortFrom(address, port))
 			}
 		}
 	}
-	targets := slices.Collect(maps.Values(nodes))
-	if len(nodes) == 1 {
-		targets = slices.Collect(maps.Keys(all))
-	}
 	slices.SortFunc(targets, netip.AddrPort.Compare)
+	targets = slices.Compact(targets)
 	return targets[:min(len(targets), most)]
 }
 

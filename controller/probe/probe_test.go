@@ -60,14 +60,12 @@ func TestOf(t *testing.T) {
 		"those that may not answer": {[]*discoveryv1.EndpointSlice{
 			sliceOf("probe", "10.1.0.1 n1 unready", "10.1.0.2 n2 ready terminating", "10.1.0.3 n3 ready"),
 		}, "10.1.0.3:8081"},
-		"one of a node, in several slices": {[]*discoveryv1.EndpointSlice{
-			sliceOf("probe", "10.1.0.2 n1", "10.1.0.3 n2"), sliceOf("probe", "10.1.0.1 n1"),
-		}, "10.1.0.1:8081,10.1.0.3:8081"},
-		"all on one node":     {[]*discoveryv1.EndpointSlice{sliceOf("probe", "10.1.0.2 n1", "10.1.0.1 n1")}, both},
-		"nodes are not known": {[]*discoveryv1.EndpointSlice{sliceOf("probe", "10.1.0.2 -", "10.1.0.1 -")}, both},
-		"IPv6":                {[]*discoveryv1.EndpointSlice{sliceOf("probe", "fd00::1 n1")}, "[fd00::1]:8081"},
-		"no such port":        {[]*discoveryv1.EndpointSlice{sliceOf("http", "10.1.0.1 n1")}, ""},
-		"a name":              {[]*discoveryv1.EndpointSlice{sliceOf("probe", "pod.example n1")}, ""},
+		"in several slices, of which one is old": {[]*discoveryv1.EndpointSlice{
+			sliceOf("probe", "10.1.0.2 n1"), sliceOf("probe", "10.1.0.1 n1", "10.1.0.2 n1"),
+		}, both},
+		"IPv6":         {[]*discoveryv1.EndpointSlice{sliceOf("probe", "fd00::1 n1")}, "[fd00::1]:8081"},
+		"no such port": {[]*discoveryv1.EndpointSlice{sliceOf("http", "10.1.0.1 n1")}, ""},
+		"a name":       {[]*discoveryv1.EndpointSlice{sliceOf("probe", "pod.example n1")}, ""},
 		"eight": {
 			[]*discoveryv1.EndpointSlice{sliceOf("probe", many...)},
 			"10.2.0.1:8081,10.2.1.1:8081,10.2.2.1:8081,10.2.3.1:8081,10.2.4.1:8081,10.2.5.1:8081,10.2.6.1:8081,10.2.7.1:8081",

@@ -62,8 +62,6 @@ var probing = []mutant{
 		`_ = oldest.Close() //`, `_ = conn.Close() //`),
 	at("controller/probe/prober.go", "any program at an address pretends that it is a probe target of a member",
 		`!hmac.Equal(answer, answerOf(t.Cluster, t.Key, asked))`, `!hmac.Equal(answer[:24], answerOf(t.Cluster, t.Key, asked)[:24])`),
-	at("controller/probe/probe.go", "a cut of the pod network of a cluster with one node is noticed after 30 s",
-		`if len(nodes) == 1 {`, `if len(nodes) == 0 {`),
 	at("controller/probe/prober.go", "traffic leaves a member that is cut off after more than 5 s",
 		`interval = 750 * time.Millisecond`, `interval = 1500 * time.Millisecond`),
 	at("controller/probe/prober.go", "a controller that starves demotes others",
