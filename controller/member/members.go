@@ -21,10 +21,7 @@ import (
 
 // A Problem is a problem with a member or its credential. Unless Refused is set, the member cannot be read.
 type Problem struct {
-	// Candidate is the candidate that has the problem. It is nil for a problem of a Source.
 	Candidate *Candidate
-	// Source is the name of a Source that cannot be read. Its members stay.
-	Source string
 	// Err is never nil.
 	Err error
 	// Refused means that the credential is not used.
@@ -150,7 +147,11 @@ func (s *Members) Refresh() {
 // Join adds the members whose credentials exist now; they are read until the context ends. before are the last members of the
 // previous leader, without credentials.
 func (s *Members) Join(ctx context.Context, before []*Candidate) {
-	s.sources = newSources(s.config.Sources, before)
+	for _, source := range s.config.Sources {
+		s.sources = append(s.sources, &polled{source: source, known: slices.DeleteFunc(slices.Clone(before), func(c *Candidate) bool {
+			return c.Source != source.String()
+		})})
+	}
 	s.readSources(ctx)
 	s.refresh(ctx, before)
 }
@@ -203,50 +204,47 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 
 // change connects, replaces and disconnects members to match the sources.
 func (s *Members) change(ctx context.Context, sources map[string]*source) {
-	var left, replaced, joined, renewed []*Member
+	var ended, changed []*Member
 	before, now := *s.members.Load(), map[string]*Member{}
 	for cluster, member := range before {
-		if sources[cluster] == nil {
-			left = append(left, member)
+		source := sources[cluster]
+		if source == nil || !member.source.Load().keeps(source) {
+			ended = append(ended, member)
 			member.leave()
-			klog.FromContext(ctx).Info("Member left", "member", cluster)
+			continue
 		}
+		if !maps.Equal(member.Annotations(), source.candidate.Annotations) {
+			changed = append(changed, member)
+		}
+		source.credential, source.unread = member.source.Load().credential, member.source.Load().unread
+		member.source.Store(source)
+		now[cluster] = member
 	}
 	for cluster, source := range sources {
-		member := before[cluster]
-		switch {
-		case member != nil && member.source.Load().keeps(source):
-			if !maps.Equal(member.Annotations(), source.candidate.Annotations) {
-				renewed = append(renewed, member)
-			}
-			source.credential, source.unread = member.source.Load().credential, member.source.Load().unread
-			member.source.Store(source)
-			now[cluster] = member
-			continue
-		case member != nil:
-			replaced = append(replaced, member)
-			member.leave()
-		default:
-			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.String())
+		if now[cluster] == nil {
+			now[cluster] = s.join(ctx, source)
+			changed = append(changed, now[cluster])
+			klog.FromContext(ctx).Info("Member joined, or has a new credential", "member", cluster, "credential", source.candidate.String())
 		}
-		now[cluster] = s.join(ctx, source)
-		joined = append(joined, now[cluster])
 	}
 	for _, pool := range s.shared {
 		pool.SetMembers(slices.Collect(maps.Keys(now)))
 	}
 	s.members.Store(&now)
-	for _, member := range left {
-		s.config.Tracker.Untrack(member.cluster)
+	for _, member := range ended {
+		if now[member.cluster] == nil {
+			s.config.Tracker.Untrack(member.cluster)
+			s.handler.MemberChanged(member.cluster)
+			klog.FromContext(ctx).Info("Member left", "member", member.cluster)
+		}
 	}
-	// All members are tracked before any of them is read.
-	for _, member := range slices.Concat(joined, renewed) {
+	for _, member := range changed { // before any of them is read
 		s.config.Tracker.Track(member)
 	}
-	for _, member := range slices.Concat(left, joined, renewed) {
+	for _, member := range changed {
 		s.handler.MemberChanged(member.cluster)
 	}
-	for _, member := range slices.Concat(left, replaced) {
+	for _, member := range ended {
 		for _, service := range member.Services() { // even services that were not imported
 			s.slicesChanged(member, service)
 		}

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
+
+	"k8s.io/klog/v2"
 )
 
 // A Source proposes members, in addition to Secrets with ClusterLabel.
@@ -28,18 +29,7 @@ type polled struct {
 	source Source
 	// known are the candidates of the last list or, until the first list, of the previous leader.
 	known []*Candidate
-	empty bool // the last list was empty
-	err   error
-}
-
-// newSources returns the sources with the candidates that the previous leader had.
-func newSources(sources []Source, left []*Candidate) (all []*polled) {
-	for _, source := range sources {
-		all = append(all, &polled{source: source, known: slices.DeleteFunc(slices.Clone(left), func(c *Candidate) bool {
-			return c.Source != source.String()
-		})})
-	}
-	return all
+	err   error // of the last list
 }
 
 // readSources lists all sources, and reports whether the candidates changed.
@@ -51,28 +41,21 @@ func (s *Members) readSources(ctx context.Context) (changed bool) {
 		if ctx.Err() != nil {
 			return false
 		}
-		before := r.err
-		changed = r.take(list, err) || changed
-		if r.err != nil && fmt.Sprint(before) != fmt.Sprint(r.err) {
-			s.config.Report(Problem{Source: r.source.String(), Err: r.err})
+		if err == nil && len(list) == 0 && len(r.known) > 0 && !errors.Is(r.err, errVanished) {
+			err = errVanished // before a CustomResourceDefinition is deleted, all its objects are
 		}
+		before := r.err
+		if r.err = err; err != nil {
+			if fmt.Sprint(before) != err.Error() {
+				klog.FromContext(ctx).Error(err, "Cannot read a source of members; its members stay", "source", r.source.String())
+			}
+			continue
+		}
+		for _, candidate := range list {
+			candidate.Source = r.source.String()
+		}
+		changed = changed || !reflect.DeepEqual(list, r.known)
+		r.known = list
 	}
-	return changed
-}
-
-// take stores the result of a list, and reports whether the candidates changed.
-func (r *polled) take(list []*Candidate, err error) (changed bool) {
-	empty := err == nil && len(list) == 0
-	if empty && !r.empty && len(r.known) > 0 {
-		err = errVanished // before a CustomResourceDefinition is deleted, all its objects are
-	}
-	if r.empty, r.err = empty, err; err != nil {
-		return false
-	}
-	for _, candidate := range list {
-		candidate.Source = r.source.String()
-	}
-	changed = !reflect.DeepEqual(list, r.known)
-	r.known = list
 	return changed
 }

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
 )
 
 // A fakeSource returns the list and the error of the test.
@@ -54,6 +57,11 @@ func TestMembersOfASource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reported := ""
+			ctx := klog.NewContext(t.Context(), funcr.New(func(_, line string) {
+				if strings.Contains(line, "Cannot read a source") {
+					reported = ", lost"
+				}
+			}, funcr.Options{}))
 			source := &fakeSource{}
 			around := having()
 			var before []*Candidate
@@ -61,11 +69,6 @@ func TestMembersOfASource(t *testing.T) {
 				left := candidate(cluster, "")
 				left.Source = source.String()
 				before = append(before, left)
-			}
-			around.reported = func(problem Problem) {
-				if problem.Source != "" {
-					reported = ", lost"
-				}
 			}
 			set, refresh := around.idle(t, source)
 			for i, step := range test.steps {
@@ -79,8 +82,8 @@ func TestMembersOfASource(t *testing.T) {
 				}
 				reported = ""
 				if i == 0 {
-					set.Join(t.Context(), before)
-				} else if set.readSources(t.Context()) {
+					set.Join(ctx, before)
+				} else if set.readSources(ctx) {
 					if refresh(); step == test.steps[i-1] {
 						t.Errorf("step %d: candidates that did not change are parsed again", i)
 					}

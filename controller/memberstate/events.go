@@ -37,13 +37,9 @@ type Reporter struct {
 	Recorder record.EventRecorder
 }
 
-// Report reports a problem of a member, or of a source of members.
+// Report reports a problem of a member.
 func (r *Reporter) Report(problem member.Problem) {
 	message := documents.Safe(problem.Err.Error())
-	if problem.Source != "" {
-		r.Logger.Error(errors.New(message), "Cannot read a source of members; its members stay", "source", problem.Source)
-		return
-	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
 	if problem.Refused {
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"

@@ -16,12 +16,12 @@ var trusting = []mutant{
 	at("controller/probe/probe.go", "a member without ranges has every reader connect to addresses of its choice",
 		`if slices.ContainsFunc(ranges`, `if len(ranges) == 0 || slices.ContainsFunc(ranges`),
 	at("controller/member/poll.go", "an inventory that cannot be read removes all its members",
-		`err != nil {
-		return false`, `err != nil {
-		r.known = nil
-		return true`),
+		`			continue
+`, `			r.known, changed = nil, true
+			continue
+`),
 	at("controller/member/poll.go", "an inventory that is empty once removes all its members",
-		`empty && !r.empty &&`, `empty && r.empty &&`),
+		`!errors.Is(r.err, errVanished)`, `errors.Is(r.err, errVanished)`),
 	at("controller/clusterprofile/token.go", "an inventory has the controller send the token of another member",
 		`id == "" || secret.Labels[tokenOfLabel] != id`, `id == ""`),
 	at("controller/clusterprofile/token.go", "an inventory has the controller send a token to another server",
