@@ -48,7 +48,7 @@ func TestParseKubeconfig(t *testing.T) {
 		"a proxy of no scheme":  {with(`proxy-url: "user:s3cr3t@192.0.2.1"`), proxy},
 		"a proxy that is none":  {with(`proxy-url: "http://user:s3cr3t@192.0.2.1:port"`), proxy},
 		"a proxy without host":  {with(`proxy-url: "http://"`), proxy},
-		"nothing":               {"", "no current-context"},
+		"nothing":               {"", `no context ""`},
 		"a token alone":         {"s3cr3t", "this is no kubeconfig: use YAML"},
 		"a token of no form":    {user(`{token: [s3cr3t]}`), "no kubeconfig"},
 		"context of no cluster": {`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context"},

@@ -9,16 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxIDLength is the maximum length of a label value: cluster ids are label values.
-const maxIDLength = validation.LabelValueMaxLength
-
 // ValidateID returns an error unless id is a valid cluster id: one RFC 1123 label, or two joined with a dot, of at most
-// 63 characters (KEP-2149).
+// 63 characters (KEP-2149), because it is a label value, too.
 func ValidateID(id string) error {
 	first, second, two := strings.Cut(id, ".")
-	if len(id) > maxIDLength || len(validation.IsDNS1123Label(first)) > 0 ||
+	if len(id) > validation.LabelValueMaxLength || len(validation.IsDNS1123Label(first)) > 0 ||
 		two && len(validation.IsDNS1123Label(second)) > 0 {
-		return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id, maxIDLength)
+		return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id, validation.LabelValueMaxLength)
 	}
 	return nil
 }

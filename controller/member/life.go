@@ -44,9 +44,5 @@ func (l Life) Ending(now time.Time) bool {
 	if l.Expires.IsZero() {
 		return false
 	}
-	left := 7 * 24 * time.Hour
-	if !l.Issued.IsZero() {
-		left = min(left, l.length()/6)
-	}
-	return l.Expires.Sub(now) < left
+	return l.Expires.Sub(now) < min(7*24*time.Hour, l.length()/6) // of a life that began at the zero time, the last week
 }

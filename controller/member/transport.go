@@ -29,8 +29,9 @@ func newHTTPClient(config *rest.Config) (*http.Client, error) {
 		dial = transportConfig.DialHolder.Dial
 	}
 	proxy := http.ProxyFromEnvironment
-	if through := proxyOf(config); through != nil {
-		if proxy = http.ProxyURL(through); through.Scheme == "socks5" {
+	if config.Proxy != nil {
+		proxy = config.Proxy
+		if through, err := proxy(nil); err == nil && through.Scheme == "socks5" { // it is the same for all requests
 			if dial, err = socks(through, dial); err != nil {
 				return nil, err
 			}
