@@ -197,14 +197,16 @@ func (r *viewReader) add(accepted acceptedSlice) {
 
 // copiesOf returns the copies of refused slices.
 func (r *viewReader) copiesOf(copies []*discoveryv1.EndpointSlice) (of []*discoveryv1.EndpointSlice) {
+	names := map[string]bool{}
 	for _, name := range r.refused {
 		// A slice may be refused because of its address type, which its copy was named after.
 		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			for _, slice := range copies {
-				if slice.Name == SliceName(r.from.Cluster, r.view.Service, name, addressType) {
-					of = append(of, slice)
-				}
-			}
+			names[SliceName(r.from.Cluster, r.view.Service, name, addressType)] = true
+		}
+	}
+	for _, slice := range copies {
+		if names[slice.Name] {
+			of = append(of, slice)
 		}
 	}
 	return of

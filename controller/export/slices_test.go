@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -300,4 +301,21 @@ func TestStrip(t *testing.T) {
 	endpoint.TargetRef, endpoint.Hints = &corev1.ObjectReference{Name: "x"}, &discoveryv1.EndpointHints{}
 	endpoint.DeprecatedTopology = map[string]string{"a": "b"}
 	diff(t, "kept", Strip(full), want)
+}
+
+// TestManyRefusedSlices: a member decides how many slices are refused, so their cost must not grow with the square of the number.
+func TestManyRefusedSlices(t *testing.T) {
+	const many = 200
+	var published, copies []*discoveryv1.EndpointSlice
+	service := types.NamespacedName{Namespace: "demo", Name: "web"}
+	for i := range many {
+		name := strconv.Itoa(i)
+		published = append(published, hostile(func(s *discoveryv1.EndpointSlice) { s.Name, s.Annotations = name, nil })...)
+		copies = append(copies, hostile(func(s *discoveryv1.EndpointSlice) { s.Name = SliceName("east", service, name, s.AddressType) })...)
+	}
+	if each := testing.AllocsPerRun(1, func() {
+		FromSlices(Source{Cluster: "east"}, service, published, copies)
+	}) / many; each > 400 {
+		t.Errorf("%.0f allocations for each slice", each)
+	}
 }
