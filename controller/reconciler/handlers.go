@@ -17,6 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
 
@@ -84,6 +85,11 @@ func (r *Reconciler) onService(object metav1.Object, gone bool) {
 	}
 	if r.API.Exports.Get(key) != nil {
 		r.queue.Add(key)
+	}
+	for _, each := range r.API.Imports.List() { // the derived Service of an adopted one may get its IP now
+		if gone && each.Namespace == key.Namespace && merge.Adopted(each) {
+			r.Retry(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+		}
 	}
 	if !strings.HasPrefix(key.Name, export.DerivedPrefix) {
 		return

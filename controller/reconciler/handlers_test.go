@@ -92,8 +92,9 @@ func TestChanges(t *testing.T) {
 		"a namespace goes":                              {func() { r.onNamespace(ranked("demo", "x"), nil) }, all},
 		"a namespace changes":                           {func() { r.onNamespace(ranked("demo", "1"), ranked("demo", "2")) }, all},
 		"the cluster has a rank":                        {func() { r.onNamespace(ranked("clusterset-dns", "1"), ranked("clusterset-dns", "2")) }, "demo/cache"},
-		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/web"},
-		"a derived name is free":                        {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/plain"},
+		"the name of a Service with node ports is free": {deleted(export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"})), "demo/free demo/taken demo/web"},
+		"a derived name is free":                        {deleted(export.DerivedServiceName(types.NamespacedName{Namespace: "demo", Name: "plain"})), "demo/free demo/plain demo/taken"},
+		"a Service that may have an adopted IP goes":    {deleted("some"), "demo/free demo/taken"},
 		"a slice of it, whose labels are those of the Service": {func() {
 			r.onSlice(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{
 				export.LabelKubernetesService: export.NodePortServiceName(types.NamespacedName{Namespace: "demo", Name: "web"}),
