@@ -18,7 +18,8 @@ const EventForeignObject = "ForeignObject"
 // foreign reports an import or slice of another owner that has the name of a desired one, with Events on the object itself and on
 // the ServiceExport of this cluster, and returns the message. The recorder aggregates repeated Events and limits their rate.
 func (p *pass) foreign(object reportable) error {
-	kind, handOver := "EndpointSlice", "correct its labels"
+	kind, handOver := "EndpointSlice", fmt.Sprintf("label it %s=%s and %s=%s", export.LabelSliceManagedBy, export.Manager,
+		export.LabelService, p.observed.Service.Name)
 	if _, imported := object.(*v1beta1.ServiceImport); imported {
 		kind, handOver = v1beta1.ServiceImportKindName, "annotate it "+export.AnnotationAdopt+"=true"
 	}

@@ -88,8 +88,10 @@ func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(erro
 	a.Imports = informer.New[*v1beta1.ServiceImport](a.gate, imports, informer.Options{
 		Resource: "ServiceImports", Example: &unstructured.Unstructured{}, Transform: decode[v1beta1.ServiceImport],
 	})
-	klog.FromContext(ctx).Info("Using the MCS API", "version", a.version, "missing", a.Missing())
-	if a.version != "" {
+	if a.version == "" {
+		klog.FromContext(ctx).Info("Waiting for the MCS API", "reason", missing)
+	} else {
+		klog.FromContext(ctx).Info("Using the MCS API", "version", a.version)
 		if err := a.use(version); err != nil {
 			return err
 		}

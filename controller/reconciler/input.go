@@ -118,10 +118,10 @@ func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference
 	}
 	labelled := ptr.Deref(r.Local.Namespace(service.Namespace), corev1.Namespace{}).Labels[scope.AcceptLabel] == "true"
 	publishing, from := r.Members.Publishing(service), r.Source()
-	concerned := map[string]*member.Member{}
+	concerned, copies := map[string]*member.Member{}, map[string][]*discoveryv1.EndpointSlice{}
 	for _, slice := range of.EndpointSlices {
 		cluster := slice.Labels[export.LabelSourceCluster]
-		concerned[cluster] = r.Members.Get(cluster)
+		concerned[cluster], copies[cluster] = r.Members.Get(cluster), append(copies[cluster], slice)
 	}
 	for _, m := range publishing {
 		concerned[m.Cluster()] = m
@@ -143,7 +143,7 @@ func (r *Reconciler) gather(of merge.Observed, ports func(corev1.ObjectReference
 			continue
 		}
 		from.Cluster, from.CIDRs, from.Keep = m.Cluster(), m.CIDRs(), verdict.Keep
-		view, problems, used := export.FromSlices(from, service, published, export.SlicesOf(m.Cluster(), of.EndpointSlices))
+		view, problems, used := export.FromSlices(from, service, published, copies[m.Cluster()])
 		for _, slice := range used {
 			in.kept[m] = in.kept[m].Plus(limits.WeightOf(slice))
 		}

@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_112},
-		{"lines of controller/", lines["controller"], 13_647},
+		{"lines of controller/", lines["controller"], 13_650},
 		{"lines of cmd/", lines["cmd"], 4_776},
 		{"lines of " + units, lines[units], 44_979},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
