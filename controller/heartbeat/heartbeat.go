@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	applycoordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -28,6 +27,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -103,19 +103,20 @@ const EventHeartbeatStopped = "HeartbeatStopped"
 // another cluster id: the other members would take the deletion of the slices of the former id for a withdrawal of all exports.
 // Last retries until the API server answers or the context ends.
 func Last(ctx context.Context, client kubernetes.Interface, namespace, cluster string) (lease *coordinationv1.Lease, err error) {
-	err = wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (_ bool, err error) {
-		ctx, cancel := context.WithTimeout(ctx, liveness.HeartbeatInterval)
-		defer cancel()
+	_ = local.Await(ctx, "the heartbeat of this cluster", func(ctx context.Context) (_ bool, err error) {
 		lease, err = client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		if before := ptr.Deref(lease.Spec.HolderIdentity, ""); err == nil && before != "" && before != cluster {
-			return false, fmt.Errorf("the cluster id is %s, and was %s before, by the Lease %s/%s: correct the id, or change it as in "+
-				"docs/operate/members.md, so that the other clusters do not lose all exports of this one", cluster, before,
-				namespace, member.HeartbeatLease)
-		}
 		// If the right to read the Lease is missing, the renewal reports the error.
-		return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), nil
+		return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), err
 	})
-	return lease, err
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if before := ptr.Deref(lease.Spec.HolderIdentity, ""); before != "" && before != cluster {
+		return nil, fmt.Errorf("the cluster id is %s, and was %s before, by the Lease %s/%s: correct the id, or change it as in "+
+			"docs/operate/members.md, so that the other clusters do not lose all exports of this one", cluster, before,
+			namespace, member.HeartbeatLease)
+	}
+	return lease, nil
 }
 
 // Doubt returns why the heartbeat may not be renewed now, or None, and reports each change of the reason. It calls apply.Probe

@@ -73,7 +73,7 @@ func NewAPI(
 // calls restart with ErrChanged when another version is served than at first, even if none was or none is served. The error is
 // from the context, or from making a client. Call it once.
 func (a *API) Open(ctx context.Context, group *sync.WaitGroup, restart func(error)) (err error) {
-	if err := await(ctx, "the version of the MCS API", func(ctx context.Context) (bool, error) {
+	if err := Await(ctx, "the version of the MCS API", func(ctx context.Context) (bool, error) {
 		a.version, err = a.served(ctx)
 		return err == nil, err
 	}); err != nil {

@@ -30,8 +30,9 @@ var (
 // askWithin bounds each request with which the controller begins: its answer may be lost, and the heartbeat waits.
 const askWithin = 5 * time.Second
 
-// await calls ask every second until an answer is final, and logs the first one that is not.
-func await(ctx context.Context, what string, ask func(context.Context) (final bool, err error)) (err error) {
+// Await calls ask every second until an answer is final, and logs the first one that is not. It returns the error of the final
+// answer, or that of the context if it ended.
+func Await(ctx context.Context, what string, ask func(context.Context) (final bool, err error)) (err error) {
 	told := false
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (final bool, _ error) {
 		ctx, cancel := context.WithTimeout(ctx, askWithin)
@@ -48,7 +49,7 @@ func await(ctx context.Context, what string, ask func(context.Context) (final bo
 // ID returns the cluster id in the ClusterProperty of the local cluster. It retries unless the property is missing or may not
 // be read.
 func ID(ctx context.Context, client dynamic.Interface) (id string, err error) {
-	err = await(ctx, "the id of this cluster", func(ctx context.Context) (bool, error) {
+	err = Await(ctx, "the id of this cluster", func(ctx context.Context) (bool, error) {
 		all, err := listProperties(ctx, client)
 		if id = all[scope.ClusterIDProperty]; err == nil && id == "" {
 			err = apierrors.NewNotFound(clusterProperties, scope.ClusterIDProperty)
@@ -72,7 +73,7 @@ const defaultServiceCIDR = "kubernetes"
 // Services returns the ranges of the IPs of Services, at most one of each family, the preferred family first. They change only
 // when an API server restarts. It retries until the API server answers or the context ends.
 func Services(ctx context.Context, client kubernetes.Interface) (ranges []netip.Prefix, err error) {
-	err = await(ctx, "the IP families of Services", func(ctx context.Context) (bool, error) {
+	err = Await(ctx, "the IP families of Services", func(ctx context.Context) (bool, error) {
 		serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})
 		if err != nil {
 			return false, err

@@ -57,7 +57,7 @@ func (p *Properties) Text() string {
 // Begin lists the properties for a new leader. If that fails, those that the previous leader published count; empty means
 // unknown. It returns once the network is known, or if the right to list is missing, and fails only if the context ends.
 func (p *Properties) Begin(ctx context.Context, published string) error {
-	return await(ctx, "the ClusterProperties of this cluster", func(ctx context.Context) (bool, error) {
+	return Await(ctx, "the ClusterProperties of this cluster", func(ctx context.Context) (bool, error) {
 		err := p.read(ctx)
 		known := err == nil || published != "" && p.set(published) == nil
 		if known || p.network != "" || apierrors.IsForbidden(err) {

@@ -15,13 +15,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	applycoordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/scope"
 )
@@ -60,16 +60,12 @@ func (t *Tracker) Recall(ctx context.Context, client coordinationclient.LeasesGe
 ) (before []*member.Candidate, err error) {
 	t.leases, t.namespace = client.Leases(namespace), namespace
 	var list *coordinationv1.LeaseList
-	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (_ bool, err error) {
-		ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
-		defer cancel()
-		if list, err = t.leases.List(ctx, metav1.ListOptions{}); apierrors.IsForbidden(err) {
-			return false, fmt.Errorf("leases of the members: %w", err)
-		}
-		return err == nil, nil
+	err = local.Await(ctx, "the Leases of the members", func(ctx context.Context) (_ bool, err error) {
+		list, err = t.leases.List(ctx, metav1.ListOptions{})
+		return err == nil || apierrors.IsForbidden(err), err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("leases of the members: %w", err)
 	}
 	for i := range list.Items {
 		is := &list.Items[i]
