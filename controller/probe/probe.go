@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
@@ -39,13 +38,14 @@ const (
 // the order of the slices.
 func Of(objects []*discoveryv1.EndpointSlice) (targets []netip.AddrPort) {
 	for _, slice := range objects {
-		port := portOf(slice)
+		at := slices.IndexFunc(slice.Ports, func(port discoveryv1.EndpointPort) bool { return ptr.Deref(port.Name, "") == Port })
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
-			if port == 0 || len(endpoint.Addresses) == 0 || !export.IsReady(endpoint) ||
+			if at < 0 || len(endpoint.Addresses) == 0 || !export.IsReady(endpoint) ||
 				ptr.Deref(endpoint.Conditions.Terminating, false) {
 				continue
 			}
+			port := uint16(ptr.Deref(slice.Ports[at].Port, 0))
 			if address, err := netip.ParseAddr(endpoint.Addresses[0]); err == nil { // else it is a name
 				targets = append(targets, netip.AddrPortFrom(address, port))
 			}
@@ -54,16 +54,6 @@ func Of(objects []*discoveryv1.EndpointSlice) (targets []netip.AddrPort) {
 	slices.SortFunc(targets, netip.AddrPort.Compare)
 	targets = slices.Compact(targets)
 	return targets[:min(len(targets), most)]
-}
-
-// portOf returns the port of the probe targets in a slice, 0 if there is none.
-func portOf(slice *discoveryv1.EndpointSlice) uint16 {
-	for _, port := range slice.Ports {
-		if ptr.Deref(port.Name, "") == Port && ptr.Deref(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
-			return uint16(ptr.Deref(port.Port, 0))
-		}
-	}
-	return 0
 }
 
 // Encode returns the probe targets as text, as "10.1.0.7:8081,10.1.1.9:8081"; empty for none.

@@ -59,8 +59,6 @@ func (p *Prober) Run(ctx context.Context) {
 		requests := p.Requests()
 		if len(requests) == 0 {
 			pause(ctx, interval)
-			next = time.Now()
-			continue
 		}
 		for _, each := range requests {
 			probes.Go(func() {
@@ -73,7 +71,7 @@ func (p *Prober) Run(ctx context.Context) {
 			next = next.Add(gap)
 			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))
 		}
-		if behind := time.Since(next); behind > interval {
+		if time.Since(next) >= interval { // there was nothing to probe, or the process was starved
 			next = time.Now()
 		}
 	}

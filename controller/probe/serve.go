@@ -20,7 +20,6 @@ const (
 	size = 2 << 10
 	// request begins each request, in which a nonce follows, and each answer.
 	request = "clusterset-dns probe 2\n"
-	nonce   = 16
 	// serveWithin bounds the time of a connection, and atOnce the number of connections.
 	serveWithin = 2 * time.Second
 	atOnce      = 1024
@@ -60,11 +59,7 @@ func padded(text string) []byte {
 }
 
 // asking returns a request.
-func asking() []byte {
-	number := make([]byte, nonce)
-	_, _ = rand.Read(number) // it never fails
-	return padded(request + string(number))
-}
+func asking() []byte { return padded(request + rand.Text()) }
 
 // answerOf returns the answer of a probe target of a cluster to a request. It proves the identity of the cluster.
 func answerOf(cluster, key string, asked []byte) []byte {
