@@ -100,14 +100,8 @@ type viewReader struct {
 	otherNetwork string
 }
 
-type acceptedSlice struct {
-	*discoveryv1.EndpointSlice
-	decoded snapshot
-}
-
 // read adds slices to the view. It reports those that are refused as a whole.
 func (r *viewReader) read(endpointSlices []*discoveryv1.EndpointSlice) {
-	var accepted []acceptedSlice
 	for _, slice := range sorted(endpointSlices) {
 		// A slice that is being deleted is withdrawn, although a finalizer of another owner may keep it for long.
 		if IsManaged(slice) && slice.DeletionTimestamp == nil {
@@ -119,13 +113,9 @@ func (r *viewReader) read(endpointSlices []*discoveryv1.EndpointSlice) {
 			case !r.from.Keep && (decoded.Slice.Network == r.from.Network) == (decoded.Slice.Exposed != ""):
 				r.otherNetwork = objectName(slice)
 			default:
-				accepted = append(accepted, acceptedSlice{slice, decoded})
+				r.add(slice, decoded)
 			}
 		}
-	}
-	slices.SortFunc(accepted, func(a, b acceptedSlice) int { return cmp.Compare(a.decoded.Slice.Name, b.decoded.Slice.Name) })
-	for _, slice := range accepted {
-		r.add(slice)
 	}
 }
 
@@ -171,27 +161,26 @@ func (r *viewReader) check(slice *discoveryv1.EndpointSlice) (snapshot, error) {
 }
 
 // add adds an accepted slice to the view. The first slice by name provides the spec of the service.
-func (r *viewReader) add(accepted acceptedSlice) {
-	object := objectName(accepted.EndpointSlice)
-	slice := accepted.decoded.Slice.Slice
-	if accepted.decoded.Absent {
+func (r *viewReader) add(accepted *discoveryv1.EndpointSlice, decoded snapshot) {
+	object, slice := objectName(accepted), decoded.Slice.Slice
+	if decoded.Absent {
 		slice.Targets = nil
 		r.absent = cmp.Or(r.absent, &slice)
 		return
 	}
 	if r.view.Spec == nil {
-		spec, err := validSpec(*accepted.decoded.Service, object, &r.found)
+		spec, err := validSpec(*decoded.Service, object, &r.found)
 		if err != nil {
-			r.refuse(accepted.EndpointSlice, err)
+			r.refuse(accepted, err)
 			return
 		}
 		r.view.Spec = spec
 	}
 	endpoints := endpointReader{
-		addressType: slice.AddressType, from: &r.from, exposed: slice.Exposed != "", demoted: accepted.decoded.Slice.Demoted,
+		addressType: slice.AddressType, from: &r.from, exposed: slice.Exposed != "", demoted: decoded.Slice.Demoted,
 		object: object, found: &r.found,
 	}
-	slice.Endpoints, slice.TriggerTime = endpoints.read(accepted.Endpoints), triggerTime(accepted.EndpointSlice)
+	slice.Endpoints, slice.TriggerTime = endpoints.read(accepted.Endpoints), triggerTime(accepted)
 	r.view.Slices = append(r.view.Slices, slice)
 }
 

@@ -242,8 +242,8 @@ func TestSlicesDisagree(t *testing.T) {
 			t.Fatalf("slices %v", view.Slices)
 		}
 		diff(t, "problems", texts(found), []string{
-			`BadSnapshot: EndpointSlice demo/web-4: it has 101 ports; the limit is 100`,
 			`BadSnapshot: EndpointSlice demo/web-1: type "x" is not known`,
+			`BadSnapshot: EndpointSlice demo/web-4: it has 101 ports; the limit is 100`,
 		})
 	}
 }
