@@ -160,12 +160,8 @@ func (l *Leader) judged(found *state.Findings, m *member.Member, known membersta
 		found.Fail("pods-reached", l.connectivity(id), "Connections from %s to the pods of %s fail. %s.", l.Cluster, id, message)
 	case reason == "":
 	default:
-		ago := "no heartbeat has arrived since the controller started to read it"
-		if heard := known.Arrivals.Last; !heard.IsZero() {
-			ago = "its last heartbeat arrived " + l.Clock.Since(heard).Round(time.Second).String() + " ago"
-		}
 		found.Fail("member-fresh", fmt.Sprintf("Make sure that %s reaches the API server and the controller of %s: "+
-			"`kubectl clusterset check --contexts %s,%s`.", l.Cluster, id, contextOf(l.Cluster), contextOf(id)), "%s; %s.", message, ago)
+			"`kubectl clusterset check --contexts %s,%s`.", l.Cluster, id, contextOf(l.Cluster), contextOf(id)), "%s.", message)
 	}
 	if known.Drained {
 		var in []string
