@@ -20,18 +20,16 @@ import (
 )
 
 // readiness has the reason why the controller is not ready. The zero value is starting.
-type readiness struct {
-	reason atomic.Pointer[func() string]
-}
+type readiness struct{ atomic.Pointer[func() string] }
 
 // starting is the reason while the controller waits for the API server of the local cluster: its log says for what.
 func starting() string { return "the state of the local cluster is not known yet" }
 
 // check makes get call a function for the reason. Empty means ready.
-func (r *readiness) check(reason func() string) { r.reason.Store(&reason) }
+func (r *readiness) check(reason func() string) { r.Store(&reason) }
 
 func (r *readiness) get() string {
-	if reason := r.reason.Load(); reason != nil {
+	if reason := r.Load(); reason != nil {
 		return (*reason)()
 	}
 	return starting()
@@ -67,10 +65,7 @@ func serve(
 				klog.FromContext(ctx).Error(err, "Cannot serve metrics or health any more", "address", listener.Addr())
 			}
 		})
-		group.Go(func() {
-			<-ctx.Done()
-			_ = server.Close() // may cut off a scrape, which is harmless
-		})
+		context.AfterFunc(ctx, func() { _ = server.Close() }) // may cut off a scrape, which is harmless
 	}
 }
 

@@ -76,10 +76,6 @@ func (m *Member) Config() *rest.Config { return m.source.Load().credential.Confi
 func (m *Member) Problem() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.problem()
-}
-
-func (m *Member) problem() error {
 	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
 }
 
@@ -103,8 +99,7 @@ func (m *Member) note(ctx context.Context, watched string, err error) {
 		}
 	}
 	m.problems[watched] = err
-	problem := m.problem()
-	kind := ""
+	problem, kind := errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat]), ""
 	if problem != nil {
 		kind = "failed " + string(apierrors.ReasonForError(problem))
 	}
