@@ -89,7 +89,7 @@ func (w *ProbedTarget) probed(p Probe, lone bool, staleAfter time.Duration) {
 
 // probes are the facts by which the Path of a member is judged.
 type probes struct {
-	// ProbedTargets are the probe targets that it offered last, sorted by address. The list is immutable.
+	// ProbedTargets are the probe targets that it offered last. The list is immutable.
 	ProbedTargets []ProbedTarget
 	// cuts are the last times at which the Path became Unreachable. It does not matter whether the fault was local: see Judge.
 	cuts Failures
@@ -97,24 +97,20 @@ type probes struct {
 	steady time.Time
 }
 
-// Offered sets the probe targets of the member, in any order. The path to a member that offers none is forgotten.
+// Offered sets the probe targets of the member, without duplicates. The path to a member that offers none is forgotten.
 func (m *Member) Offered(targets []netip.AddrPort) {
 	if len(targets) == 0 {
 		m.Path, m.probes = Unknown, probes{}
 		return
 	}
 	known := m.ProbedTargets
-	m.ProbedTargets = nil
-	for _, each := range targets {
-		is := ProbedTarget{Address: each, Fails: m.Path == Unreachable} // a new one proves nothing yet, in either direction
+	m.ProbedTargets = make([]ProbedTarget, len(targets))
+	for i, each := range targets {
+		m.ProbedTargets[i] = ProbedTarget{Address: each, Fails: m.Path == Unreachable} // a new one proves nothing yet, in either direction
 		if at := indexOf(known, each); at >= 0 {
-			is = known[at]
-		}
-		if indexOf(m.ProbedTargets, each) < 0 {
-			m.ProbedTargets = append(m.ProbedTargets, is)
+			m.ProbedTargets[i] = known[at]
 		}
 	}
-	slices.SortFunc(m.ProbedTargets, func(a, b ProbedTarget) int { return a.Address.Compare(b.Address) })
 }
 
 // A Request is a probe to make: the address of a probe target, with the key that only members of the cluster set know.

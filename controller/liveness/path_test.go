@@ -120,7 +120,7 @@ func TestOffered(t *testing.T) {
 		}
 	}
 	probes, targets := history("+---", "+---")
-	m.Offered([]netip.AddrPort{targets[1], targets[0], targets[1]})
+	m.Offered(targets)
 	course(&m, probes)
 	expect("all are cut", Unreachable, 1, 2)
 	m.Offered([]netip.AddrPort{named(3), named(4)})

@@ -91,5 +91,6 @@ func Decode(text string, ranges []netip.Prefix) ([]netip.AddrPort, error) {
 			targets = append(targets, parsed)
 		}
 	}
-	return targets, nil
+	slices.SortFunc(targets, netip.AddrPort.Compare)
+	return slices.Compact(targets), nil
 }
