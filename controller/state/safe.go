@@ -3,12 +3,10 @@
 package state
 
 import (
-	"fmt"
 	"net/url"
 	"reflect"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 )
 
 // maxText bounds a text that another cluster may have written, in bytes.
@@ -23,19 +21,14 @@ func Safe(text string) string {
 	return Escape(strings.ReplaceAll(text, "\n", "; "))
 }
 
-// Escape escapes the characters of a text that control a terminal, except line breaks and tabs, as JSON does.
+// Escape replaces the characters of a text that control a terminal, except line breaks and tabs, by U+FFFD.
 func Escape(text string) string {
-	var out strings.Builder
-	for _, r := range text {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			out.WriteRune(r)
-			continue
+			return r
 		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&out, `\u%04x`, unit)
-		}
-	}
-	return out.String()
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // WithoutLogin returns a URL without user name and password. A text that is no URL stays as it is.

@@ -13,7 +13,7 @@ func TestEscaped(t *testing.T) {
 	var out bytes.Buffer
 	Table(Escaped{&out}, "", "MEMBER UID", [][]any{{"evil", "\u001b[2J\u001b]0;pwned\u0007all fine\u202e ü"}})
 	fmt.Fprintln(Escaped{&out}, "✗ done\r")
-	const want = "MEMBER   UID\nevil     \\u001b[2J\\u001b]0;pwned\\u0007all fine\\u202e ü\n✗ done\\u000d\n"
+	const want = "MEMBER   UID\nevil     \ufffd[2J\ufffd]0;pwned\ufffdall fine\ufffd ü\n✗ done\ufffd\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
