@@ -22,19 +22,13 @@ const (
 // names all three, and is not trusted. So the Secret itself must permit this member and this server. An error says what to set,
 // and quotes no token.
 func profileToken(secret *corev1.Secret, id, server string) (string, error) {
-	name := klog.KObj(secret)
-	switch {
-	case secret.Type == corev1.SecretTypeServiceAccountToken:
-		return "", fmt.Errorf("the Secret %s has the type %s, so its token is of the local cluster: create a Secret of type %s "+
-			"with the token of the member", name, secret.Type, corev1.SecretTypeOpaque)
-	case id == "" || secret.Labels[tokenOfLabel] != id:
-		return "", fmt.Errorf("the Secret %s does not have the label %s=%s: set it if the token is for that member", name,
-			tokenOfLabel, id)
-	case server == "" || secret.Annotations[serverAnnotation] != server:
-		return "", fmt.Errorf("the Secret %s does not have the annotation %s=%.200q: set it if that is the API server of the "+
-			"member %s, else correct the server in the inventory", name, serverAnnotation, server, id)
-	case len(secret.Data[tokenKey]) == 0:
-		return "", fmt.Errorf("the Secret %s has no token under the key %q: put it there", name, tokenKey)
+	if secret.Type == corev1.SecretTypeServiceAccountToken || // its token is of the local cluster
+		id == "" || secret.Labels[tokenOfLabel] != id ||
+		server == "" || secret.Annotations[serverAnnotation] != server ||
+		len(secret.Data[tokenKey]) == 0 {
+		return "", fmt.Errorf("the Secret %s has no token for the member %s at %.200q: if the server is right, create it with the type %s, "+
+			"the label %s=%s, the annotation %s=%.200q, and the token under the key %q", klog.KObj(secret), id, server,
+			corev1.SecretTypeOpaque, tokenOfLabel, id, serverAnnotation, server, tokenKey)
 	}
 	return string(secret.Data[tokenKey]), nil
 }
