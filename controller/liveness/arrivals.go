@@ -2,7 +2,10 @@
 
 package liveness
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Arrivals are a member's heartbeats. Seen and Received return new Arrivals; only Tick changes them.
 type Arrivals struct {
@@ -67,17 +70,13 @@ func (a Arrivals) flapping(limits Limits) bool {
 }
 
 // Tick adds the time that passed to Missed of all members, unless there are several and all have a gap: then the fault is
-// probably local, which is no reason to remove members, nor to mistrust them later. It reports whether that is so.
-func Tick(now time.Time, passed time.Duration, members []*Arrivals) (isolated bool) {
-	isolated = len(members) > 1
-	for _, a := range members {
-		isolated = isolated && (a.Last.IsZero() || now.Sub(a.Last) > quiet)
-	}
-	if isolated {
-		return true
+// probably local, which is no reason to remove members, nor to mistrust them later.
+func Tick(now time.Time, passed time.Duration, members []*Arrivals) {
+	gap := func(a *Arrivals) bool { return a.Last.IsZero() || now.Sub(a.Last) > quiet }
+	if len(members) > 1 && !slices.ContainsFunc(members, func(a *Arrivals) bool { return !gap(a) }) {
+		return
 	}
 	for _, a := range members {
 		a.Missed += passed
 	}
-	return false
 }

@@ -54,20 +54,17 @@ func members(t testing.TB, now int, text string) []Member {
 }
 
 // tick is Tick for members.
-func tick(now time.Time, passed time.Duration, members []Member) (isolated bool) {
+func tick(now time.Time, passed time.Duration, members []Member) {
 	var all []*Arrivals
 	for i := range members {
 		all = append(all, &members[i].Arrivals)
 	}
-	return Tick(now, passed, all)
+	Tick(now, passed, all)
 }
 
-// judged returns the verdicts on members, as "isolated; west stale NoHeartbeat demote".
+// judged returns the verdicts on members, as "west stale NoHeartbeat demote".
 func judged(now time.Time, limits Limits, members []Member) string {
 	var parts []string
-	if tick(now, 0, members) {
-		parts = append(parts, "isolated")
-	}
 	for _, m := range members {
 		v := Judge(now, limits, m)
 		part := fmt.Sprintf("%s %s %s", v.Cluster, v.State, v.Reason)
@@ -155,11 +152,11 @@ func TestJudge(t *testing.T) {
 		{"a Lease of another cluster", 29, "west", "known=uid-0 seen=20", "west stale AnotherCluster demote keep uid-1"},
 		{"drained", 101, "west 5-100", "drained", "west fresh Alive demote"},
 		{"one of two", 130, "north 5-130; west 5-100", "", "north fresh Alive; west stale NoHeartbeat demote"},
-		{"both at once", 111, "north 3-98; west 5-100", "", "isolated; north fresh Alive; west fresh Alive"},
-		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "isolated; north stale NoHeartbeat demote; west stale NoHeartbeat demote"},
-		{"the last of two", 230, "north 5-100; west 5-200", "", "isolated; north stale NoHeartbeat demote; west stale NoHeartbeat demote"},
+		{"both at once", 111, "north 3-98; west 5-100", "", "north fresh Alive; west fresh Alive"},
+		{"both at once, for long", 1e5, "north 3-98; west 5-100", "gone", "north stale NoHeartbeat demote; west stale NoHeartbeat demote"},
+		{"the last of two", 230, "north 5-100; west 5-200", "", "north stale NoHeartbeat demote; west stale NoHeartbeat demote"},
 		{"after it, both are back", 1014, "north 3-98 1010; west 5-100 1000", "", "north fresh Alive; west fresh Alive"},
-		{"one just joined", 505, "north 3-98; west 5-100; south", "joined=500", "isolated; north stale NoHeartbeat demote; west stale NoHeartbeat demote; south fresh Joining"},
+		{"one just joined", 505, "north 3-98; west 5-100; south", "joined=500", "north stale NoHeartbeat demote; west stale NoHeartbeat demote; south fresh Joining"},
 		{"times of our own are no failures", 441, "north 5-100 150-200 250-300 350-400 440; west 5-100 150-200 250-300 350-400 440", "", "north fresh Alive; west fresh Alive"},
 		{"flaps", 221, "west 5-100 140 180 220", "", "west stale Flapping demote"},
 		{"flaps, and did not stay", 319, "west 5-100 140 180 220 260 265-315", "", "west stale Flapping demote"},

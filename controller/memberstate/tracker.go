@@ -56,9 +56,7 @@ type Tracker struct {
 	// left has the Leases of the previous leader for clusters that have not joined, none once Run began.
 	left    map[string]*coordinationv1.Lease
 	members map[string]*Member
-	// ticked is when tick last ran, and isolated whether none of several members was reachable then.
-	ticked   time.Time
-	isolated bool
+	ticked  time.Time // when tick last ran
 	// set and network are the cluster set and the network of the local cluster.
 	set, network string
 
@@ -156,13 +154,6 @@ func (t *Tracker) Requests() (requests []liveness.Request) {
 	}
 	slices.SortFunc(requests, func(a, b liveness.Request) int { return a.Address.Compare(b.Address) })
 	return requests
-}
-
-// Isolated reports whether none of several members is reachable: the fault is probably local.
-func (t *Tracker) Isolated() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.isolated
 }
 
 // Track implements member.Tracker.
@@ -331,7 +322,7 @@ func (t *Tracker) tick() {
 			}
 		}
 		// In a longer time, this process did not run, and received no heartbeats.
-		t.isolated = liveness.Tick(now, min(now.Sub(t.ticked), liveness.HeartbeatInterval), all)
+		liveness.Tick(now, min(now.Sub(t.ticked), liveness.HeartbeatInterval), all)
 		t.ticked = now
 		for _, m := range t.members {
 			t.put(now, m)

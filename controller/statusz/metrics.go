@@ -36,7 +36,6 @@ var gauges = []struct{ name, help, labels string }{
 	{"member_state", "1 for the state of a member.", "member state reason"},
 	{"member_path", "1 for the path to the pods of a member.", "member path"},
 	{"member_probe_target", "1 if this probe target of a member is reached.", "member target"},
-	{"all_members_unreachable", "1 if no member's heartbeats arrive, so the fault is probably local.", ""},
 	{"heartbeat_stopped", "1 if this cluster stopped its heartbeat, by reason (inputs, writes).", "reason"},
 	{"nodes_without_zone", "Nodes without the label topology.kubernetes.io/zone, which ignore hints for zones.", ""},
 	{"member_over_limit", "1 if a member exceeds a limit.", "member limit"},
@@ -107,7 +106,6 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	}
 	gauge("member_credentials_invalid", float64(len(r.Members.Refused())))
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
-	gauge("all_members_unreachable", number(r.Tracker.Isolated()))
 	stopped, _ := r.Heartbeat.Doubted()
 	for _, reason := range heartbeat.Reasons {
 		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
