@@ -232,6 +232,7 @@ func (m *Member) listSlices(ctx context.Context) (version string, err error) {
 		if options.Continue == "" {
 			break
 		}
+		options.Limit = min(2*options.Limit, pageSize) // the list must end before etcd compacts its revision
 	}
 	_, uid, err := m.readHeartbeat(ctx)
 	if err != nil {
