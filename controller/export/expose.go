@@ -303,7 +303,7 @@ func (e Exporter) atNode(view *View, slice Slice, endpoint discoveryv1.Endpoint,
 			if decoded.Slice.Exposed == "" {
 				continue // kept from another network, with the ports of the pod
 			}
-			if targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports); len(targets) > 0 {
+			if targets = ofPorts(decoded.Slice.Targets, view.Spec.Ports); len(targets) > 0 && len(targets) >= len(slice.Targets) {
 				return node.Addresses[at], targets, nil
 			}
 		}

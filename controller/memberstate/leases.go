@@ -173,6 +173,7 @@ func (t *Tracker) recall(now time.Time, cluster string) *Member {
 			Drained: left[DrainsAnnotation] == "true", Properties: left[scope.PropertiesAnnotation],
 		},
 		renewTime: is.Spec.RenewTime,
+		invalid:   map[string]string{},
 		Member: liveness.Member{
 			Cluster:  cluster,
 			Arrivals: liveness.Arrivals{Steady: now},

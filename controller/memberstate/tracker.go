@@ -82,8 +82,8 @@ type Member struct {
 	// was so for the last credential with a heartbeat.
 	answered  bool
 	renewTime *metav1.MicroTime
-	// invalid is the last part of a heartbeat that could not be parsed.
-	invalid string
+	// invalid has the last parts of heartbeats that could not be parsed, by message.
+	invalid map[string]string
 	// set is the cluster set of the last heartbeat with properties: it may be why they do not count. accepted is the text of the
 	// properties that count, and properties is parsed from it: a member that is quarantined may be another cluster.
 	set, accepted string
@@ -251,8 +251,8 @@ func (t *Tracker) offer(m *Member) {
 
 // ignored logs that a part of a heartbeat is invalid, unless the last log line was about the same.
 func (t *Tracker) ignored(m *Member, text, message string, err error) {
-	if text != m.invalid {
-		m.invalid = text
+	if text != m.invalid[message] {
+		m.invalid[message] = text
 		t.reporter.Logger.Error(errors.New(documents.Safe(err.Error())), message, "member", m.Cluster)
 	}
 }

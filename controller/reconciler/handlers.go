@@ -86,9 +86,11 @@ func (r *Reconciler) onService(object metav1.Object, gone bool) {
 	if r.API.Exports.Get(key) != nil {
 		r.queue.Add(key)
 	}
-	for _, each := range r.API.Imports.List() { // the derived Service of an adopted one may get its IP now
-		if gone && each.Namespace == key.Namespace && merge.Adopted(each) {
-			r.Retry(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+	if gone {
+		for _, each := range r.API.Imports.List() { // the derived Service of an adopted one may get its IP now
+			if each.Namespace == key.Namespace && merge.Adopted(each) {
+				r.Retry(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+			}
 		}
 	}
 	if !strings.HasPrefix(key.Name, export.DerivedPrefix) {
