@@ -23,8 +23,8 @@ func kubectl(cluster, format string, args ...any) string {
 // join returns the command that gives the local cluster a new credential for another, or an instruction for a token in a file.
 func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
 	if m := l.Members.Get(id); m != nil && m.Config() != nil && m.Config().BearerTokenFile != "" {
-		return "Make sure that " + m.Config().BearerTokenFile + " in the controller's pod has a token that the API server of " + id +
-			" accepts (docs/operate/members.md)."
+		return "Correct the kubeconfig of " + candidate.String() + ", or the token in " + m.Config().BearerTokenFile +
+			" of the controller's pod, which the API server of " + id + " must accept (docs/operate/members.md)."
 	}
 	return ofSecret(candidate, "credential", "kubectl clusterset join "+contextOf(l.Cluster)+" "+contextOf(id)+flags)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// Escaped escapes control characters of a terminal, which text of other clusters may have.
+// Escaped replaces control characters of a terminal, which text of other clusters may have.
 type Escaped struct{ io.Writer }
 
 // Write implements io.Writer.
