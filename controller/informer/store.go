@@ -28,10 +28,7 @@ func (s store) Update(object any) error {
 	if err != nil {
 		return err
 	}
-	before, _, err := s.indexer.Get(object)
-	if err != nil {
-		return err
-	}
+	before, _, _ := s.indexer.Get(object) // Update returns the same error
 	if err := s.indexer.Update(object); err != nil {
 		return err
 	}
@@ -41,10 +38,7 @@ func (s store) Update(object any) error {
 
 // Delete removes an object.
 func (s store) Delete(object any) error {
-	before, exists, err := s.indexer.Get(object)
-	if err != nil {
-		return err
-	}
+	before, exists, _ := s.indexer.Get(object) // Delete returns the same error
 	if err := s.indexer.Delete(object); err != nil || !exists {
 		return err
 	}
