@@ -67,25 +67,21 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 		}
 		out = append(out, endpoint)
 	}
-	if len(out) == 0 {
-		return nil
-	}
 	return out
 }
 
 // address returns the first address of an endpoint in canonical form, nil if it is not valid. The API does not define the
 // meaning of further addresses, and kube-proxy ignores them.
 func (r *endpointReader) address(in []string) []string {
-	if len(in) == 0 {
-		r.found.add(ReasonBadEndpoint, r.object, "an endpoint has no address")
-		return nil
-	}
-	text := in[0]
-	address, err := checkAddress(text, r.addressType)
 	refuse := func(reason Reason, format string, args ...any) []string {
 		r.found.add(reason, r.object, format, args...)
 		return nil
 	}
+	if len(in) == 0 {
+		return refuse(ReasonBadEndpoint, "an endpoint has no address")
+	}
+	text := in[0]
+	address, err := checkAddress(text, r.addressType)
 	if err != nil {
 		return refuse(ReasonBadAddress, "%v", err)
 	}
