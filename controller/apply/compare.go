@@ -19,10 +19,7 @@ import (
 
 func equalMetadata(a, b metav1.Object) bool {
 	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
-		slices.EqualFunc(a.GetOwnerReferences(), b.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool {
-			return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
-				ptr.Equal(a.Controller, b.Controller) && ptr.Equal(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
-		})
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
 func equalImport(a, b *v1beta1.ServiceImport) bool {

@@ -106,14 +106,12 @@ func (p *pass) removeRest(ctx context.Context, late lateClusters) error {
 	}
 	var errs []error
 	for _, slice := range p.observed.EndpointSlices {
-		if wanted[slice.Name] {
-			continue
-		}
-		if _, stays := late[slice.Labels[export.LabelSourceCluster]]; stays {
+		cluster := slice.Labels[export.LabelSourceCluster]
+		if _, stays := late[cluster]; stays || wanted[slice.Name] {
 			continue
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		if errs = append(errs, err); err != nil && slice.Labels[export.LabelSourceCluster] == p.observed.Cluster {
+		if errs = append(errs, err); err != nil && cluster == p.observed.Cluster {
 			p.outcome.Unpublished = err
 		}
 	}

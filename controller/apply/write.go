@@ -39,13 +39,10 @@ type client[P any] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// An update is the method Update or UpdateStatus of a typed client.
-type update[P any] func(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
-
-// write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
-// has the resourceVersion of existing. If existing is stale, write returns the live object (nil for none) and errStale.
-func write[T any, P object[T]](ctx context.Context, p *pass, client client[P], update update[P], existing, desired P,
-	equal func(a, b P) bool,
+// write creates the desired object or updates the existing one (nil for none), and returns the stored object. update is the
+// method Update or UpdateStatus of the client. desired has the resourceVersion of existing. If existing is stale, write returns the live object (nil for none) and errStale.
+func write[T any, P object[T]](ctx context.Context, p *pass, client client[P],
+	update func(context.Context, P, metav1.UpdateOptions) (P, error), existing, desired P, equal func(a, b P) bool,
 ) (P, error) {
 	if existing != nil && equal(existing, desired) {
 		return existing, nil
