@@ -40,12 +40,9 @@ func condition[K, R ~string](kind K, status metav1.ConditionStatus, reason R, me
 }
 
 func validMessage(observed Observed) string {
-	message, problems := "The Service can be exported.", []string(nil)
-	for _, problem := range observed.Problems {
-		problems = append(problems, problem.String())
-	}
-	if len(problems) > 0 {
-		message += " " + export.Listed(problems) + "."
+	message := "The Service can be exported."
+	if len(observed.Problems) > 0 {
+		message += " " + export.Listed(texts(observed.Problems, export.Problem.String)) + "."
 	}
 	return message
 }

@@ -107,21 +107,23 @@ func outOfReach(kind v1beta1.ServiceImportType, has, used []corev1.IPFamily) boo
 	return !backends.IsSuperset(clients) || kind == v1beta1.Headless && !clients.IsSuperset(backends)
 }
 
-func portsText(ports []export.Port) string {
-	texts := make([]string, 0, len(ports))
-	for _, port := range ports {
-		texts = append(texts, portText(port))
+// texts returns the text of each value.
+func texts[T any](values []T, text func(T) string) []string {
+	all := make([]string, 0, len(values))
+	for _, value := range values {
+		all = append(all, text(value))
 	}
-	slices.Sort(texts)
-	return strings.Join(texts, ",")
+	return all
+}
+
+func portsText(ports []export.Port) string {
+	all := texts(ports, portText)
+	slices.Sort(all)
+	return strings.Join(all, ",")
 }
 
 func familiesText(families []corev1.IPFamily) string {
-	texts := make([]string, 0, len(families))
-	for _, family := range families {
-		texts = append(texts, string(family))
-	}
-	return strings.Join(texts, ",")
+	return strings.Join(texts(families, func(family corev1.IPFamily) string { return string(family) }), ",")
 }
 
 func affinityText(config *corev1.SessionAffinityConfig) string {
@@ -132,11 +134,7 @@ func affinityText(config *corev1.SessionAffinityConfig) string {
 }
 
 func mapText(m map[string]string) string {
-	texts := make([]string, 0, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		texts = append(texts, key+"="+m[key])
-	}
-	return strings.Join(texts, ",")
+	return strings.Join(texts(slices.Sorted(maps.Keys(m)), func(key string) string { return key + "=" + m[key] }), ",")
 }
 
 // maxValue bounds a value in a message, so that the message stays below the 32 KiB that the API allows.

@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,11 +45,6 @@ func resolve(contributions []Contribution) (agreed Decision) {
 	}
 	agreed.Properties, agreed.reason, agreed.Conflict = compare(views, agreed)
 	return agreed
-}
-
-// older compares exports by age, then by cluster.
-func older(a, b *export.View) int {
-	return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))
 }
 
 // commonFamilies returns the intersection of the exports' families, in the order of the first export, or the families of

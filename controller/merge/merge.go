@@ -133,7 +133,7 @@ func Decide(observed Observed, contributions []Contribution) (Result, Decision) 
 	}
 	result.EndpointSlices = endpointSlices(observed, agreed, all)
 	result.DerivedService = derivedService(observed, agreed, result.ServiceImport)
-	setStatus(observed, agreed, absent, &result)
+	setStatus(observed, agreed, absent, result.ServiceImport)
 	if imported := result.ServiceImport; waitsForIP(observed, imported) {
 		imported.Spec.Type = v1beta1.Headless
 		delete(imported.Annotations, export.AnnotationDerivedService)
@@ -155,7 +155,8 @@ func divide(contributions []Contribution) (present, absent []Contribution) {
 	present = slices.DeleteFunc(slices.Clone(contributions), func(c Contribution) bool { return c.View.Absent() })
 	absent = slices.DeleteFunc(slices.Clone(contributions), func(c Contribution) bool { return !c.View.Absent() })
 	slices.SortFunc(present, func(a, b Contribution) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), older(a.View, b.View))
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.View.Spec.Created.Compare(b.View.Spec.Created),
+			cmp.Compare(a.View.Cluster, b.View.Cluster))
 	})
 	slices.SortFunc(absent, func(a, b Contribution) int { return cmp.Compare(a.View.Cluster, b.View.Cluster) })
 	return present, absent

@@ -90,10 +90,7 @@ func localFamilies(observed Observed, agreed Decision) []corev1.IPFamily {
 			common = append(common, family)
 		}
 	}
-	if agreed.spec.Type == v1beta1.Headless {
-		return common
-	}
-	if known := knownIPs(observed); len(known) > 0 {
+	if known := knownIPs(observed); len(known) > 0 && agreed.spec.Type != v1beta1.Headless {
 		if at := slices.Index(common, export.FamilyOf(known[0])); at > 0 {
 			common[0], common[at] = common[at], common[0]
 		}
@@ -101,9 +98,8 @@ func localFamilies(observed Observed, agreed Decision) []corev1.IPFamily {
 	return common
 }
 
-// setStatus sets the status of the import of the result.
-func setStatus(observed Observed, agreed Decision, absent []Contribution, result *Result) {
-	imported := result.ServiceImport
+// setStatus sets the status of the import.
+func setStatus(observed Observed, agreed Decision, absent []Contribution, imported *v1beta1.ServiceImport) {
 	status := v1beta1.ServiceImportStatus{EndpointSliceObjects: v1beta1.EndpointSliceObjectsAbsent}
 	if agreed.spec != nil {
 		status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsPresent
@@ -112,8 +108,7 @@ func setStatus(observed Observed, agreed Decision, absent []Contribution, result
 		status.Clusters = append(status.Clusters, v1beta1.ClusterStatus{Cluster: each.View.Cluster})
 	}
 	slices.SortFunc(status.Clusters, func(a, b v1beta1.ClusterStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	status.Conditions = append(status.Conditions, importReady(observed, agreed, absent, imported))
-	status.Conditions = append(status.Conditions, agreed.Placement.Conditions()...)
+	status.Conditions = append([]metav1.Condition{importReady(observed, agreed, absent, imported)}, agreed.Placement.Conditions()...)
 	imported.Status = status
 }
 
@@ -124,14 +119,6 @@ const (
 	// ReasonClusterIPLimit: the exporting members used up their share of the cluster IPs.
 	ReasonClusterIPLimit = "ClusterIPLimit"
 )
-
-func clustersText(contributions []Contribution) string {
-	var names []string
-	for _, contribution := range contributions {
-		names = append(names, strconv.Quote(contribution.View.Cluster))
-	}
-	return export.Listed(names)
-}
 
 func importReady(observed Observed, agreed Decision, absent []Contribution,
 	imported *v1beta1.ServiceImport,
@@ -144,7 +131,8 @@ func importReady(observed Observed, agreed Decision, absent []Contribution,
 	switch {
 	case agreed.spec == nil:
 		return not(string(v1beta1.ServiceImportReasonPending),
-			"No cluster exports the service. The import stays for the ServiceExport of %s, whose Service does not exist.", clustersText(absent))
+			"No cluster exports the service. The import stays for the ServiceExport of %s, whose Service does not exist.",
+			export.Listed(texts(absent, func(c Contribution) string { return strconv.Quote(c.View.Cluster) })))
 	case len(families) == 0:
 		return not(string(v1beta1.ServiceImportReasonIPFamilyNotSupported),
 			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families),
