@@ -66,29 +66,20 @@ func (h *hints) of(own bool, endpoints []discoveryv1.Endpoint) []discoveryv1.End
 	}
 	endpoints = slices.Clone(endpoints)
 	for i := range endpoints {
-		endpoints[i].Hints = h.make(own, &endpoints[i])
+		endpoint, hints, zones := &endpoints[i], &discoveryv1.EndpointHints{}, []string{elsewhere}
+		switch zone := ptr.Deref(endpoint.Zone, ""); {
+		case h.cluster && own:
+			zones = h.zones
+		case h.zone && zone != "":
+			zones = []string{zone}
+		}
+		for _, zone := range zones {
+			hints.ForZones = append(hints.ForZones, discoveryv1.ForZone{Name: zone})
+		}
+		if h.node { // endpoints of other clusters have no nodeName
+			hints.ForNodes = []discoveryv1.ForNode{{Name: cmp.Or(ptr.Deref(endpoint.NodeName, ""), elsewhere)}}
+		}
+		endpoint.Hints = hints
 	}
 	return endpoints
-}
-
-func (h *hints) make(own bool, endpoint *discoveryv1.Endpoint) *discoveryv1.EndpointHints {
-	zones := []string{elsewhere}
-	switch zone := ptr.Deref(endpoint.Zone, ""); {
-	case h.cluster && own:
-		zones = h.zones
-	case h.zone && zone != "":
-		zones = []string{zone}
-	}
-	hints := &discoveryv1.EndpointHints{}
-	for _, zone := range zones {
-		hints.ForZones = append(hints.ForZones, discoveryv1.ForZone{Name: zone})
-	}
-	if h.node {
-		node := elsewhere
-		if own {
-			node = cmp.Or(ptr.Deref(endpoint.NodeName, ""), elsewhere)
-		}
-		hints.ForNodes = []discoveryv1.ForNode{{Name: node}}
-	}
-	return hints
 }
