@@ -124,20 +124,18 @@ func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 // checkService returns why the export contributes nothing, nil if it does.
 func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service) *Invalid {
 	name := serviceExport.Namespace + "/" + serviceExport.Name
-	refuse := func(reason v1beta1.ServiceExportConditionReason, format string, args ...any) *Invalid {
-		return &Invalid{string(reason), fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case serviceExport.DeletionTimestamp != nil:
-		return refuse(InvalidDeleted, "ServiceExport %s is being deleted.", name)
+		return &Invalid{InvalidDeleted, "ServiceExport " + name + " is being deleted."}
 	case service == nil:
-		return refuse(v1beta1.ServiceExportReasonNoService, "Service %s does not exist. Create it, or delete the ServiceExport.", name)
+		return &Invalid{string(v1beta1.ServiceExportReasonNoService),
+			"Service " + name + " does not exist. Create it, or delete the ServiceExport."}
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return refuse(v1beta1.ServiceExportReasonInvalidServiceType,
-			"Service %s is of type ExternalName, which cannot be exported. Use another type.", name)
+		return &Invalid{string(v1beta1.ServiceExportReasonInvalidServiceType),
+			"Service " + name + " is of type ExternalName, which cannot be exported. Use another type."}
 	case IsManaged(service):
-		return refuse(v1beta1.ServiceExportReasonInvalidServiceType,
-			"Service %s is imported and cannot be exported again. Export the original Service instead.", name)
+		return &Invalid{string(v1beta1.ServiceExportReasonInvalidServiceType),
+			"Service " + name + " is imported and cannot be exported again. Export the original Service instead."}
 	}
 	return nil
 }
