@@ -23,8 +23,12 @@ func exportConditions(observed Observed, agreed Decision) []metav1.Condition {
 			condition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts, see),
 		}
 	}
+	valid := "The Service can be exported."
+	if len(observed.Problems) > 0 {
+		valid += " " + export.Listed(texts(observed.Problems, export.Problem.String)) + "."
+	}
 	conditions := []metav1.Condition{
-		condition(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, v1beta1.ServiceExportReasonValid, validMessage(observed)),
+		condition(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, v1beta1.ServiceExportReasonValid, valid),
 		condition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, v1beta1.ServiceExportReasonReady, "The service is exported."),
 		condition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts,
 			"The exports of all clusters agree."),
@@ -37,12 +41,4 @@ func exportConditions(observed Observed, agreed Decision) []metav1.Condition {
 
 func condition[K, R ~string](kind K, status metav1.ConditionStatus, reason R, message string) metav1.Condition {
 	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: message}
-}
-
-func validMessage(observed Observed) string {
-	message := "The Service can be exported."
-	if len(observed.Problems) > 0 {
-		message += " " + export.Listed(texts(observed.Problems, export.Problem.String)) + "."
-	}
-	return message
 }
