@@ -15,8 +15,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// ReasonServiceRefused is the reason of the condition Ready of a ServiceImport whose derived Service the API server rejected.
-const ReasonServiceRefused = "ServiceRefused"
+// Reasons of the condition Ready of a ServiceImport.
+const (
+	// ReasonServiceRefused: the API server rejected the derived Service.
+	ReasonServiceRefused = "ServiceRefused"
+)
 
 // maxMessage bounds the message of a condition that quotes the API server, in bytes.
 const maxMessage = 1024
