@@ -42,6 +42,9 @@ var gauges = []struct{ name, help, labels string }{
 	{"export_problems", "Services that are partially imported.", "member reason"},
 }
 
+// number has the value of a gauge that is 1 if something is true.
+var number = map[bool]float64{true: 1}
+
 // described has the descriptions of gauges, by name.
 var described = func() map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
@@ -95,7 +98,7 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	}
 	gauge("build_info", 1, s.version, runtime.Version())
 	r := s.leader.Load()
-	gauge("leader", number(r != nil))
+	gauge("leader", number[r != nil])
 	if r == nil {
 		return
 	}
@@ -108,21 +111,21 @@ func (s *Server) Collect(samples chan<- prometheus.Metric) {
 	gauge("nodes_without_zone", float64(len(r.Local.NodesWithoutZone())))
 	stopped, _ := r.Heartbeat.Doubted()
 	for _, reason := range heartbeat.Reasons {
-		gauge("heartbeat_stopped", number(stopped == reason), string(reason))
+		gauge("heartbeat_stopped", number[stopped == reason], string(reason))
 	}
 	for _, member := range r.Members.List() {
 		cluster, known := member.Cluster(), r.Tracker.Of(member.Cluster())
 		gauge("member_state", 1, cluster, known.Verdict.State.String(), string(known.Verdict.Reason))
 		gauge("member_path", 1, cluster, known.Path.String())
 		for _, each := range known.ProbedTargets {
-			gauge("member_probe_target", number(!each.Fails), cluster, each.Address.String())
+			gauge("member_probe_target", number[!each.Fails], cluster, each.Address.String())
 		}
-		gauge("member_connected", number(member.Problem() == nil && member.Synced()), cluster)
-		gauge("member_synced", number(member.Synced()), cluster)
+		gauge("member_connected", number[member.Problem() == nil && member.Synced()], cluster)
+		gauge("member_synced", number[member.Synced()], cluster)
 		excess := member.Excess()
 		for _, limit := range limits.All {
 			_, exceeded := excess[limit]
-			gauge("member_over_limit", number(exceeded), cluster, string(limit))
+			gauge("member_over_limit", number[exceeded], cluster, string(limit))
 		}
 		life := member.Life()
 		if !life.Issued.IsZero() {
@@ -169,11 +172,4 @@ func countConditions(exports []*v1beta1.ServiceExport, all []*v1beta1.ServiceImp
 	for labels, number := range conditions {
 		gauge("conditions", float64(number), labels[:]...)
 	}
-}
-
-func number(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -103,29 +104,22 @@ func (l *Leader) status(version string) *state.Cluster {
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), Network: l.Properties.Network(),
 		Controller: version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(stopped),
 		Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(), MCSVersion: l.API.Version(),
-		Members: []state.Member{}, Imports: []state.Import{},
+		Imports: []state.Import{},
 	}
-	places := map[string]int{}
-	for _, m := range l.Members.List() {
-		places[m.Cluster()] = len(out.Members)
-		out.Members = append(out.Members, l.member(m))
+	all, members := l.Members.List(), map[string]*state.Member{}
+	out.Members = make([]state.Member, len(all))
+	for i, m := range all {
+		out.Members[i] = l.member(m)
+		members[m.Cluster()] = &out.Members[i]
 	}
-	for _, each := range l.API.Imports.List() {
-		out.Imports = append(out.Imports, importOf(each))
-	}
-	slices.SortFunc(out.Imports, func(a, b state.Import) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	for i := range out.Imports {
-		each, counted := &out.Imports[i], map[string]bool{}
+	for _, from := range l.API.Imports.List() {
+		each, counted := importOf(from), map[string]bool{}
 		for _, slice := range l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name}) {
-			m, source := &state.Member{}, slice.Labels[export.LabelSourceCluster]
-			if place, isMember := places[source]; isMember {
-				m = &out.Members[place]
-			}
 			if export.IsExposed(slice) {
 				continue
 			}
+			source := slice.Labels[export.LabelSourceCluster]
+			m := cmp.Or(members[source], &state.Member{}) // the local cluster is no member
 			if !counted[source] {
 				m.Services++
 			}
@@ -139,7 +133,11 @@ func (l *Leader) status(version string) *state.Cluster {
 				}
 			}
 		}
+		out.Imports = append(out.Imports, each)
 	}
+	slices.SortFunc(out.Imports, func(a, b state.Import) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	out.Findings = l.findings()
 	return out
 }
@@ -169,11 +167,7 @@ func importOf(from *v1beta1.ServiceImport) state.Import {
 		Reason: "Unknown",
 	}
 	for _, port := range from.Spec.Ports {
-		text := fmt.Sprintf("%d/%s", port.Port, port.Protocol)
-		if port.Name != "" {
-			text = port.Name + ":" + text
-		}
-		out.Ports = append(out.Ports, text)
+		out.Ports = append(out.Ports, strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", port.Name, port.Port, port.Protocol), ":"))
 	}
 	for _, each := range from.Status.Clusters {
 		out.Clusters = append(out.Clusters, each.Cluster)
