@@ -54,12 +54,9 @@ type slice struct {
 
 func sliceOf(published *discoveryv1.EndpointSlice) *slice {
 	return &slice{
-		name: nameOf(published), service: export.ServiceOf(published), packed: export.Pack(published), weight: WeightOf(published),
+		name: types.NamespacedName{Namespace: published.Namespace, Name: published.Name}, service: export.ServiceOf(published),
+		packed: export.Pack(published), weight: WeightOf(published),
 	}
-}
-
-func nameOf(published *discoveryv1.EndpointSlice) types.NamespacedName {
-	return types.NamespacedName{Namespace: published.Namespace, Name: published.Name}
 }
 
 func (s service) counts() Weight {
@@ -182,9 +179,7 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 	}
 	of, known := s.services[is.service]
 	switch {
-	case is.service.Name == "": // it belongs to no service anymore
-		return changed
-	case of.withheld:
+	case is.service.Name == "" || of.withheld: // it belongs to no service anymore, or to one that is left out
 		return changed
 	case old != nil:
 		of = of.without(old)
@@ -208,7 +203,7 @@ func (s *Store) Put(published *discoveryv1.EndpointSlice) (changed []types.Names
 func (s *Store) Remove(gone *discoveryv1.EndpointSlice) (changed []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.remove(nameOf(gone))
+	return s.remove(types.NamespacedName{Namespace: gone.Namespace, Name: gone.Name})
 }
 
 func (s *Store) remove(name types.NamespacedName) (changed []types.NamespacedName) {

@@ -58,10 +58,7 @@ func (a Arrivals) gapFrom() time.Time {
 // steady reports whether heartbeats arrived without a gap for at least long, all of it later than after. The time since the
 // last heartbeat does not count, because it proves nothing.
 func (a Arrivals) steady(after time.Time, long time.Duration) bool {
-	if a.Steady.After(after) {
-		after = a.Steady
-	}
-	return !a.Last.IsZero() && a.Last.Sub(after) >= long
+	return !a.Last.IsZero() && a.Last.Sub(after) >= long && a.Last.Sub(a.Steady) >= long
 }
 
 // flapping reports whether the member failed repeatedly, and heartbeats have not arrived for long enough since the last failure.
