@@ -91,13 +91,10 @@ func events(body io.Reader, limit int, take func(metav1.WatchEvent) error) error
 			return nil //nolint:nilerr // the connection has ended
 		}
 		var event metav1.WatchEvent
-		err := event.Unmarshal(encoded.Bytes())
-		if err != nil {
-			err = errMalformed
-		} else {
-			err = take(event)
+		if event.Unmarshal(encoded.Bytes()) != nil {
+			return fmt.Errorf("an event of the watch: %w", errMalformed)
 		}
-		if err != nil {
+		if err := take(event); err != nil {
 			return fmt.Errorf("an event of the watch: %w", err)
 		}
 	}

@@ -37,7 +37,7 @@ type field struct {
 // mapEntry is about the size of an entry of a map of strings, without the strings.
 const mapEntry = 100
 
-// described caches the results of describe by type.
+// described has a function for each type, which caches the result of describe.
 var described sync.Map
 
 // describe reads field numbers from the struct tags of generated code. The types have no cycles.
@@ -83,11 +83,8 @@ func decode(data []byte, into object) error {
 		return fmt.Errorf("the API server answers with an object of the kind %.100q in %.100q instead of %s", encoded.Kind,
 			encoded.APIVersion, of.Name())
 	}
-	sizes, known := described.Load(of)
-	if !known {
-		sizes, _ = described.LoadOrStore(of, describe(of))
-	}
-	if err := sizes.(field).take(encoded.Raw, &room); err != nil {
+	is, _ := described.LoadOrStore(of, sync.OnceValue(func() field { return describe(of) }))
+	if err := is.(func() field)().take(encoded.Raw, &room); err != nil {
 		return err
 	}
 	if into.Unmarshal(encoded.Raw) != nil {

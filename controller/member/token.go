@@ -42,15 +42,12 @@ func ParseToken(text string) (Token, bool) {
 		return Token{}, false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return Token{}, false
-	}
 	var claims struct {
 		Issued  int64  `json:"iat"`
 		Expires int64  `json:"exp"`
 		Subject string `json:"sub"`
 	}
-	if json.Unmarshal(payload, &claims) != nil {
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
 		return Token{}, false
 	}
 	at := func(seconds int64) time.Time {
