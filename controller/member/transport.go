@@ -3,11 +3,14 @@
 package member
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
+	socks5 "golang.org/x/net/proxy"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 )
@@ -57,5 +60,26 @@ func newHTTPClient(config *rest.Config) (*http.Client, error) {
 		Transport: wrapped,
 		// A redirect would send the credential to a server of the member's choice.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// A dial opens connections.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dial implements proxy.Dialer.
+func (d dial) Dial(network, address string) (net.Conn, error) {
+	return d(context.Background(), network, address)
+}
+
+// socks returns a dial through a SOCKS5 proxy, bounded by dialTimeout: http.Transport would wait for the proxy without limit.
+func socks(through *url.URL, direct dial) (dial, error) {
+	dialer, err := socks5.FromURL(through, direct)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		return dialer.(socks5.ContextDialer).DialContext(ctx, network, address)
 	}, nil
 }
