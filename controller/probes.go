@@ -23,13 +23,8 @@ func (c *controller) targets(r *reconciler.Reconciler) (pods, exposed string) {
 	if c.options.Probes == nil {
 		return "", ""
 	}
-	return probe.Encode(probe.Of(r.Local.KubernetesSlices(c.service(probe.Service)))),
-		probe.Encode(probe.Of(r.Exposed(probe.Port)))
-}
-
-// service returns the key of a Service in the controller's namespace.
-func (c *controller) service(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: c.options.Namespace, Name: name}
+	service := types.NamespacedName{Namespace: c.options.Namespace, Name: probe.Service}
+	return probe.Encode(probe.Of(r.Local.KubernetesSlices(service))), probe.Encode(probe.Of(r.Exposed(probe.Port)))
 }
 
 // probeKey returns the key of the local cluster for probe.Serve. Every replica, not only the leader, rereads it until the context ends.

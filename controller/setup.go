@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -93,7 +94,7 @@ func (c *controller) newReconciler(
 		Cluster: cluster, Namespace: o.Namespace, ServiceCIDRs: services, Prefer: o.Prefer,
 		Expose:    export.Exposure(o.Expose),
 		Frontends: &local.Frontends{List: local.ListGateways(c.dynamic), Lookup: o.Lookup, Clock: o.Clock}, Pods: local.NewPods(c.client.CoreV1()),
-		ProbeService: c.service(probe.ExposedService),
+		ProbeService: types.NamespacedName{Namespace: o.Namespace, Name: probe.ExposedService},
 		Admission:    scope.Admission{Denied: o.DeniedNamespaces, Accept: c.accepts},
 		Local:        c.own, Properties: local.NewProperties(c.dynamic, o.Clock, o.Network), Members: members, Tracker: tracker, Applier: applier,
 		Clock: o.Clock,

@@ -69,11 +69,9 @@ func (r *Reporter) judged(m *member.Member, was, is liveness.Verdict) {
 // Describe returns the reason of the Event for a verdict and its message, empty for a member that is fresh.
 func Describe(is liveness.Verdict) (reason, message string) {
 	cluster := "cluster " + is.Cluster
-	const (
-		stays   = "its previous exports stay until its heartbeats have arrived for a while, or until the annotation "
-		demoted = "its endpoints are used only if no other cluster has a ready one"
-	)
-	confirm := stays + AnnotationConfirm + " of this Secret is " + is.Token
+	const demoted = "its endpoints are used only if no other cluster has a ready one"
+	confirm := "its previous exports stay until its heartbeats have arrived for a while, or until the annotation " + AnnotationConfirm +
+		" of this Secret is " + is.Token
 	switch {
 	case is.State == liveness.Gone:
 		return EventMemberGone, "No heartbeat from " + cluster + " for --gone-after: its endpoints are removed"
