@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -66,4 +68,15 @@ func ofSecret(secret *corev1.Secret) *Candidate {
 		c.Err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
 	}
 	return c
+}
+
+// ValidateID returns an error unless id is a valid cluster id: one RFC 1123 label, or two joined with a dot, of at most
+// 63 characters (KEP-2149), because it is a label value, too.
+func ValidateID(id string) error {
+	first, second, two := strings.Cut(id, ".")
+	if len(id) > validation.LabelValueMaxLength || len(validation.IsDNS1123Label(first)) > 0 ||
+		two && len(validation.IsDNS1123Label(second)) > 0 {
+		return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id, validation.LabelValueMaxLength)
+	}
+	return nil
 }
