@@ -70,7 +70,7 @@ var reading = []mutant{
 		`m.Drained = m.Heartbeat.Drained || annotations[AnnotationDrain] == "true"`, `m.Drained = annotations[AnnotationDrain] == "true"`,
 		"TestScenarios/a_member_is_drained"),
 	at("controller/reconciler/input.go", "a slice that cannot be understood takes the last endpoints away",
-		`published, export.SlicesOf(m.Cluster(), of.EndpointSlices))`, `published, nil)`),
+		`published, copies[m.Cluster()])`, `published, nil)`),
 	at("controller/reconciler/reconciler.go", "a cluster whose exports are not known looks alive",
 		`return "ServiceExports"`, `return ""`, "TestScenarios/CRDs_are_deleted"),
 	at("controller/controller.go", "a cluster without the MCS API looks alive",
