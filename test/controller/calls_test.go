@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
@@ -65,6 +66,10 @@ func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 		})
 		s.Becomes("Gateways are listed", "true", func() (string, error) {
 			return fmt.Sprint(logs[0].Has(t, "list gateway.networking.k8s.io/udproutes")), nil
+		})
+		s.Annotate(s.Pair("west", "east"), member.RankAnnotation, "no number")
+		s.Becomes("an Event says that the rank is invalid", "true", func() (string, error) {
+			return fmt.Sprint(logs[1].Has(t, "create events")), nil
 		})
 		east.Withdraw("web")
 		west.Withdraw("web")
