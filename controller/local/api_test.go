@@ -67,7 +67,7 @@ func TestServedVersion(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var group sync.WaitGroup
 		must(t, a.Open(ctx, &group, cancel))
-		for _, imports := range []string{both, "", both, "v1alpha1", "unknown", "v1alpha1"} {
+		for _, imports := range []string{both, "", "unknown", "unknown", "unknown", both, "v1alpha1", "unknown", "v1alpha1"} {
 			synctest.Wait()
 			if ctx.Err() != nil || a.Missing() == "" {
 				t.Fatalf("ended before the answer %q: %v", imports, context.Cause(ctx))

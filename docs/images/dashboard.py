@@ -39,8 +39,6 @@ SAMPLES = {
     "Versions of the controller": [("", "0.1.0")],
     "Heartbeat age": {"north": noise(3, 1.2), "west": [120 * (i - 49) if 50 <= i < 55 else HEARD[i] for i in range(POINTS)]},
     "Connected": {"north": constant(1), "west": during(0, 1)},
-    "Demoted": {"north": constant(0), "west": during(1)},
-    "EndpointSlices of members": {"north": constant(14), "west": [21 if i < 30 else 23 for i in range(POINTS)]},
     "Partially imported services": {},
     "Not synced": {"west not synced": constant(0)},
     "Exports and imports": {"exports": constant(12), "imports ClusterSetIP": constant(19), "imports Headless": constant(6)},

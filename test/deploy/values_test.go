@@ -82,6 +82,8 @@ func TestWhatValuesDo(t *testing.T) {
 		{"roles.viewer=false", "clusterset-aggregate-to-edit", "clusterset-viewer"},
 		{"roles.aggregate=false", "clusterset-viewer", "clusterset-aggregate"},
 		{"controller.extraArgs={--kubeconfig=a b}", `- "--kubeconfig=a b"`, ""},
+		{"memberTokens.west=https://a", "- --member-tokens=/var/run/secrets/clusterset-dns/members\n", ""},
+		{"memberTokens.west=https://a", "mountPath: /var/run/secrets/clusterset-dns/members\n", ""},
 		{"memberTokens.west=https://a", "audience: \"https://a\"\n                  path: west\n", ""},
 		{"controller.prefer=cluster", "- --prefer=cluster\n", ""},
 		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},

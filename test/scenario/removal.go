@@ -4,6 +4,7 @@ package scenario
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,6 +128,12 @@ func removal(s *Set, east, west, north *Cluster) {
 	west.deleteCRDs("serviceexports", "serviceimports")
 	s.Except(west, nothing, westGone)
 	west.ExpectMetric(1, stopped, "reason", "inputs")
+	s.Eventually("the alert ClusterSetAPIMissing fires", func() error {
+		if _, is := west.Metric("clusterset_controller_mcs_api_served", "version", "v1beta1"); is {
+			return errors.New("the API counts as served")
+		}
+		return nil
+	})
 	s.Holds(10*time.Second, westGone, east, north)
 	west.createCRDs()
 	s.Expect(westGone)

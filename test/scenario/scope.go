@@ -41,7 +41,7 @@ spec:
         properties: {spec: {type: object, properties: {value: {type: string}}}}
 `
 
-// Describe sets a ClusterProperty. The controller reads it within a minute.
+// Describe sets a ClusterProperty. The controller reads it within half a minute.
 func (c *Cluster) Describe(name, value string) {
 	if !c.described {
 		c.Put(about)
