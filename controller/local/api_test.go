@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
@@ -79,6 +80,25 @@ func TestServedVersion(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), ErrChanged) {
 			t.Errorf("got %v", context.Cause(ctx))
 		}
+	})
+	synctest.Test(t, func(t *testing.T) { // an API server that does not answer serves what it did
+		a := &API{
+			config: &rest.Config{}, discovery: serving{exports: both, imports: both}, gate: &informer.FreshnessGate{},
+			reader: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+				{Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceexports"}: "ServiceExportList",
+				{Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceimports"}: "ServiceImportList",
+			}),
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var group sync.WaitGroup
+		must(t, a.Open(ctx, &group, cancel))
+		a.discovery = serving{exports: both, imports: "unknown"}
+		<-time.After(5 * servedEvery)
+		if ctx.Err() != nil {
+			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		cancel(nil)
+		group.Wait()
 	})
 }
 
