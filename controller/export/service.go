@@ -128,14 +128,20 @@ func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service)
 	case serviceExport.DeletionTimestamp != nil:
 		return &Invalid{InvalidDeleted, "ServiceExport " + name + " is being deleted."}
 	case service == nil:
-		return &Invalid{string(v1beta1.ServiceExportReasonNoService),
-			"Service " + name + " does not exist. Create it, or delete the ServiceExport."}
+		return &Invalid{
+			string(v1beta1.ServiceExportReasonNoService),
+			"Service " + name + " does not exist. Create it, or delete the ServiceExport.",
+		}
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return &Invalid{string(v1beta1.ServiceExportReasonInvalidServiceType),
-			"Service " + name + " is of type ExternalName, which cannot be exported. Use another type."}
+		return &Invalid{
+			string(v1beta1.ServiceExportReasonInvalidServiceType),
+			"Service " + name + " is of type ExternalName, which cannot be exported. Use another type.",
+		}
 	case IsManaged(service):
-		return &Invalid{string(v1beta1.ServiceExportReasonInvalidServiceType),
-			"Service " + name + " is imported and cannot be exported again. Export the original Service instead."}
+		return &Invalid{
+			string(v1beta1.ServiceExportReasonInvalidServiceType),
+			"Service " + name + " is imported and cannot be exported again. Export the original Service instead.",
+		}
 	}
 	return nil
 }
