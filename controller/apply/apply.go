@@ -47,7 +47,7 @@ type Applier struct {
 // Stale reports whether a pass failed because a cached object was stale.
 func Stale(err error) bool { return errors.Is(err, errStale) }
 
-// A Version is a version of an object, whose resourceVersion is empty once it is deleted.
+// A Version is a version of an object, whose resourceVersion is empty once it is deleted, which is never in Outcome.Written.
 type Version struct {
 	UID             types.UID
 	ResourceVersion string
