@@ -33,12 +33,12 @@ func TestBudgets(t *testing.T) {
 		what     string
 		is, most int
 	}{
-		{"lines of plugin/", lines["plugin"], 4_112},
-		{"lines of controller/", lines["controller"], 13_650},
-		{"lines of cmd/", lines["cmd"], 4_776},
-		{"lines of " + units, lines[units], 44_979},
+		{"lines of plugin/", lines["plugin"], 4_072},
+		{"lines of controller/", lines["controller"], 13_466},
+		{"lines of cmd/", lines["cmd"], 4_709},
+		{"lines of " + units, lines[units], 44_273},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_334},
+		{"words of Markdown", words, 24_114},
 	} {
 		switch {
 		case each.is > each.most:
