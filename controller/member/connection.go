@@ -201,16 +201,16 @@ func (m *Member) readSlices(ctx context.Context) {
 	})
 }
 
-// pageSize is the number of objects in a page of a list. It is halved for the rest of the list after a page that is too large or
-// too slow.
-const pageSize = 100
+// pageSize is the number of objects in a page of a list. It is halved after a page that is too large or too slow, and doubled
+// again after pagesToGrow pages that fit: the list must end before etcd compacts its revision.
+const pageSize, pagesToGrow = 100, 8
 
 // listSlices lists the slices of a member in pages, and stores those that the limits allow. Only these and one page are in memory.
 // The list may come from another cluster than the last heartbeat, so the heartbeat is read again before the list becomes
 // visible.
 func (m *Member) listSlices(ctx context.Context) (version string, err error) {
 	selection := m.BeginList(m.set.config.Local.Imported(m.cluster))
-	options := metav1.ListOptions{Limit: pageSize}
+	options, fitting := metav1.ListOptions{Limit: pageSize}, 0
 	take := func(page *discoveryv1.EndpointSliceList) {
 		for i := range page.Items {
 			selection.Offer(export.Strip(&page.Items[i]))
@@ -221,7 +221,7 @@ func (m *Member) listSlices(ctx context.Context) (version string, err error) {
 		err := m.page(ctx, options, take)
 		switch {
 		case (errors.Is(err, errTooLarge) || errors.Is(err, errLate)) && options.Limit > 1:
-			options.Limit /= 2
+			options.Limit, fitting = options.Limit/2, 0
 			continue
 		case errors.Is(err, errTooLarge):
 			// The object cannot be skipped: the unreadable response has the token of the next page.
@@ -232,7 +232,9 @@ func (m *Member) listSlices(ctx context.Context) (version string, err error) {
 		if options.Continue == "" {
 			break
 		}
-		options.Limit = min(2*options.Limit, pageSize) // the list must end before etcd compacts its revision
+		if fitting++; fitting == pagesToGrow {
+			options.Limit, fitting = min(2*options.Limit, pageSize), 0
+		}
 	}
 	_, uid, err := m.readHeartbeat(ctx)
 	if err != nil {

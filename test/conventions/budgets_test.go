@@ -34,9 +34,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_072},
-		{"lines of controller/", lines["controller"], 13_466},
+		{"lines of controller/", lines["controller"], 13_468},
 		{"lines of cmd/", lines["cmd"], 4_709},
-		{"lines of " + units, lines[units], 44_273},
+		{"lines of " + units, lines[units], 44_275},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_114},
 	} {
