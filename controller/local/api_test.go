@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,12 +27,18 @@ import (
 // serving is the discovery of an API server with these versions of ServiceExports and ServiceImports. "unknown" is no answer.
 type serving struct {
 	discovery.ServerResourcesInterfaceWithContext
-	exports, imports string
+	versions atomic.Pointer[[2]string]
 }
 
-func (s serving) ServerResourcesForGroupVersionWithContext(_ context.Context, version string) (*metav1.APIResourceList, error) {
+// serve returns the discovery of an API server that serves these versions from now on.
+func (s *serving) serve(exports, imports string) *serving {
+	s.versions.Store(&[2]string{exports, imports})
+	return s
+}
+
+func (s *serving) ServerResourcesForGroupVersionWithContext(_ context.Context, version string) (*metav1.APIResourceList, error) {
 	var list metav1.APIResourceList
-	for name, served := range map[string]string{"serviceexports": s.exports, "serviceimports": s.imports} {
+	for name, served := range map[string]string{"serviceexports": s.versions.Load()[0], "serviceimports": s.versions.Load()[1]} {
 		if served == "unknown" {
 			return nil, errors.New("no answer")
 		}
@@ -57,14 +64,15 @@ func TestServedVersion(t *testing.T) {
 		{"", "", ""},
 		{both, "", ""},
 	} {
-		a := &API{discovery: serving{exports: test.exports, imports: test.imports}}
+		a := &API{discovery: new(serving).serve(test.exports, test.imports)}
 		if got, err := a.served(t.Context()); err != nil || got != test.want {
 			t.Errorf("%v: got %q, %v", test, got, err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		reader := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
-		a := &API{config: &rest.Config{}, discovery: serving{}, reader: reader, gate: &informer.FreshnessGate{}}
+		server := new(serving).serve("", "")
+		a := &API{config: &rest.Config{}, discovery: server, reader: reader, gate: &informer.FreshnessGate{}}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var group sync.WaitGroup
 		must(t, a.Open(ctx, &group, cancel))
@@ -73,7 +81,7 @@ func TestServedVersion(t *testing.T) {
 			if ctx.Err() != nil || a.Missing() == "" {
 				t.Fatalf("ended before the answer %q: %v", imports, context.Cause(ctx))
 			}
-			a.discovery = serving{exports: both, imports: imports}
+			server.serve(both, imports)
 			<-time.After(servedEvery)
 		}
 		group.Wait()
@@ -82,8 +90,9 @@ func TestServedVersion(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // an API server that does not answer serves what it did
+		server := new(serving).serve(both, both)
 		a := &API{
-			config: &rest.Config{}, discovery: serving{exports: both, imports: both}, gate: &informer.FreshnessGate{},
+			config: &rest.Config{}, discovery: server, gate: &informer.FreshnessGate{},
 			reader: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 				{Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceexports"}: "ServiceExportList",
 				{Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceimports"}: "ServiceImportList",
@@ -92,7 +101,7 @@ func TestServedVersion(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var group sync.WaitGroup
 		must(t, a.Open(ctx, &group, cancel))
-		a.discovery = serving{exports: both, imports: "unknown"}
+		server.serve(both, "unknown")
 		<-time.After(5 * servedEvery)
 		if ctx.Err() != nil {
 			t.Errorf("ended by %v", context.Cause(ctx))
