@@ -40,7 +40,8 @@ type client[P any] interface {
 }
 
 // write creates the desired object or updates the existing one (nil for none), and returns the stored object. update is the
-// method Update or UpdateStatus of the client. desired has the resourceVersion of existing. If existing is stale, write returns the live object (nil for none) and errStale.
+// method Update or UpdateStatus of the client. desired has the resourceVersion of existing. If existing is stale, write returns the
+// live object (nil for none) and errStale.
 func write[T any, P object[T]](ctx context.Context, p *pass, client client[P],
 	update func(context.Context, P, metav1.UpdateOptions) (P, error), existing, desired P, equal func(a, b P) bool,
 ) (P, error) {

@@ -97,7 +97,7 @@ type probes struct {
 	steady time.Time
 }
 
-// Offered sets the probe targets of the member, without duplicates. The path to a member that offers none is forgotten.
+// Offered sets the probe targets of the member; the list has no duplicates. The path to a member that offers none is forgotten.
 func (m *Member) Offered(targets []netip.AddrPort) {
 	if len(targets) == 0 {
 		m.Path, m.probes = Unknown, probes{}

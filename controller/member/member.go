@@ -66,7 +66,7 @@ func (m *Member) Rank() int { return m.source.Load().rank }
 // is invalid they are the last valid patterns, or all services.
 func (m *Member) Accept() *scope.Patterns { return m.source.Load().accept }
 
-// Life returns the validity of the member's credential.
+// Life returns the validity of the member's credential as it is now. It may read a token file.
 func (m *Member) Life() Life { return m.source.Load().credential.Life() }
 
 // Config returns the client configuration for the member, nil if its credential is not usable. It must not be changed.

@@ -172,8 +172,8 @@ func (s *Members) Run(ctx context.Context) {
 			return
 		case <-s.changed:
 		case <-ticker.C():
-			tokensMissing := s.config.Tokens != "" && len(s.Refused()) > 0
-			if !s.readSources(ctx) && !tokensMissing {
+			mayHaveToken := s.config.Tokens != "" && len(s.Refused()) > 0 // a missing file may exist now
+			if !s.readSources(ctx) && !mayHaveToken {
 				continue
 			}
 		}

@@ -11,9 +11,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 )
 
-// echoes recognize the events that only show what the last pass over a service wrote: they cause no pass, because the
-// CPU for each change would grow by half. An echo that is not recognized costs a pass that writes nothing. They are safe
-// for concurrent use.
+// echoes recognize the events that only show what the last pass over a service wrote: they cause no pass, because each change
+// would take two. An echo that is not recognized costs a pass that writes nothing. They are safe for concurrent use.
 type echoes struct {
 	mu sync.Mutex
 	// seen has what events have shown since the running pass over each service began. A watch often shows a write before

@@ -83,7 +83,9 @@ type Partial struct {
 // New returns a Reconciler that handles the events of the members, and shares the cluster IPs among them. Call it before
 // members join.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(), echoes: newEchoes(), turns: newTurns(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs))}
+	r := &Reconciler{
+		Config: config, queue: newQueue(), echoes: newEchoes(), turns: newTurns(), ips: limits.NewIPs(maxImportIPs(config.ServiceCIDRs)),
+	}
 	r.Members.Share(r.ips.Pool)
 	r.Members.Handle(r)
 	r.Tracker.Handle(r.MemberChanged)

@@ -62,7 +62,8 @@ func (l *Leader) explain(service types.NamespacedName) *state.Explanation {
 		case others != "":
 			how = "not chosen"
 			found.Fail("not-chosen", kubectl(cluster, "-n %s annotate serviceexport %s '%s=%s; %s' --overwrite", service.Namespace,
-				service.Name, export.AnnotationClusters, others, l.Cluster), "The export of %s is not for %s: it is for %q (annotation %s).", cluster, l.Cluster, others, export.AnnotationClusters)
+				service.Name, export.AnnotationClusters, others, l.Cluster),
+				"The export of %s is not for %s: it is for %q (annotation %s).", cluster, l.Cluster, others, export.AnnotationClusters)
 		case how == liveness.Fresh.String():
 			how = "not imported"
 		}

@@ -34,11 +34,11 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_072},
-		{"lines of controller/", lines["controller"], 13_468},
+		{"lines of controller/", lines["controller"], 13_471},
 		{"lines of cmd/", lines["cmd"], 4_709},
 		{"lines of " + units, lines[units], 44_284},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
-		{"words of Markdown", words, 24_114},
+		{"words of Markdown", words, 24_115},
 	} {
 		switch {
 		case each.is > each.most:
