@@ -26,13 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/diagnosis"
 )
 
-// Exit statuses.
-const (
-	exitFailed = 1
-	exitWrong  = 3
-)
-
-// errWrong is returned after failed checks, which are printed already.
+// errWrong is returned after failed checks, which are printed already: the exit status is 3, and 1 after other errors.
 var errWrong = errors.New("something is wrong")
 
 // errEmpty is the error of an empty name, which an unset variable of a shell leaves.
@@ -52,25 +46,18 @@ func Main(version string) int {
 	// Errors already say what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	o := &options{Out: diagnosis.Escaped{Writer: os.Stdout}, ErrOut: diagnosis.Escaped{Writer: os.Stderr}, version: version}
-	err := execute(ctx, o, os.Args[1:])
-	if err != nil && !errors.Is(err, errWrong) {
+	switch err := execute(ctx, o, os.Args[1:]); {
+	case errors.Is(err, errWrong):
+		return 3
+	case err != nil:
 		fmt.Fprintln(o.ErrOut, "Error: "+err.Error())
+		return 1
 	}
-	return exitStatus(err)
+	return 0
 }
 
 // Command returns the command line for documentation. Only Main runs it.
 func Command() *cobra.Command { return newCommand(&options{}) }
-
-func exitStatus(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errWrong):
-		return exitWrong
-	}
-	return exitFailed
-}
 
 // options are what commands have in common: the streams to which the process writes, and the values of flags.
 type options struct {

@@ -106,19 +106,18 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 // TestForbiddenIsNotUnreachable: the output names the missing right, and the Role that grants it.
 func TestForbiddenIsNotUnreachable(t *testing.T) {
 	server := newAPI(t, map[string]string{"GET /api/v1/namespaces/clusterset-dns/pods": ""})
-	for line, exit := range map[string]int{
-		"status": exitFailed, "status -o json": exitFailed, "explain shop/db": exitFailed, "check": exitWrong,
-	} {
-		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
-		if exitStatus(err) != exit {
+	for line, exit := range map[string]int{"status": 1, "status -o json": 1, "explain shop/db": 1, "check": 3} {
+		command := exec.CommandContext(t.Context(), os.Args[0])
+		command.Env = append(os.Environ(), asProgram+"="+line+" --kubeconfig "+writeKubeconfig(t, server.URL))
+		out, err := command.CombinedOutput()
+		if command.ProcessState.ExitCode() != exit {
 			t.Fatalf("%s: %v\n%s", line, err, out)
 		}
-		out += err.Error()
 		for said, want := range map[string]bool{
 			"Role clusterset-viewer of namespace clusterset-dns": true, "unreachable": false, "not answer": false,
 			"Have an administrator bind": line == "check", "Start clusterset-controller": false,
 		} {
-			if strings.Contains(out, said) != want {
+			if bytes.Contains(out, []byte(said)) != want {
 				t.Errorf("%s: %q is not %v in\n%s", line, said, want, out)
 			}
 		}
