@@ -52,7 +52,7 @@ func (m *Member) slicesRequest(options metav1.ListOptions) *rest.Request {
 // heartbeatRequest returns a request for the heartbeat alone.
 func (m *Member) heartbeatRequest(options metav1.ListOptions) *rest.Request {
 	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
-	return m.core.RESTClient().Get().AbsPath("apis/coordination.k8s.io/v1").Namespace(m.source.Load().credential.Namespace).
+	return m.core.RESTClient().Get().AbsPath("apis/coordination.k8s.io/v1").Namespace(m.registration.Load().credential.Namespace).
 		Resource("leases").VersionedParams(&options, scheme.ParameterCodec)
 }
 

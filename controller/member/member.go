@@ -32,11 +32,11 @@ const (
 type Member struct {
 	*limits.Store // the slices that it publishes
 
-	set     *Members
-	cluster string
-	source  atomic.Pointer[source]
-	leave   func()                     // stops reading it, and closes the store
-	core    coreclient.CoreV1Interface // set before it is read
+	set          *Members
+	cluster      string
+	registration atomic.Pointer[registration]
+	leave        func()                     // stops reading it, and closes the store
+	core         coreclient.CoreV1Interface // set before it is read
 
 	mu              sync.RWMutex
 	resourceVersion string           // of the heartbeat
@@ -53,24 +53,24 @@ func (m *Member) Cluster() string { return m.cluster }
 func (m *Member) Annotations() map[string]string { return m.Candidate().Annotations }
 
 // Candidate returns the latest version of the candidate that makes the cluster a member.
-func (m *Member) Candidate() *Candidate { return m.source.Load().candidate }
+func (m *Member) Candidate() *Candidate { return m.registration.Load().candidate }
 
 // CIDRs restrict the member's endpoints. Without CIDRs all addresses are allowed, and the member is not probed.
-func (m *Member) CIDRs() []netip.Prefix { return m.source.Load().cidrs }
+func (m *Member) CIDRs() []netip.Prefix { return m.registration.Load().cidrs }
 
 // Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the
 // last valid rank, or LastRank.
-func (m *Member) Rank() int { return m.source.Load().rank }
+func (m *Member) Rank() int { return m.registration.Load().rank }
 
 // Accept returns the patterns of the services that the member may contribute, nil without the annotation. While the annotation
 // is invalid they are the last valid patterns, or all services.
-func (m *Member) Accept() *scope.Patterns { return m.source.Load().accept }
+func (m *Member) Accept() *scope.Patterns { return m.registration.Load().accept }
 
 // Life returns the validity of the member's credential as it is now. It may read a token file.
-func (m *Member) Life() Life { return m.source.Load().credential.Life() }
+func (m *Member) Life() Life { return m.registration.Load().credential.Life() }
 
 // Config returns the client configuration for the member, nil if its credential is not usable. It must not be changed.
-func (m *Member) Config() *rest.Config { return m.source.Load().credential.Config }
+func (m *Member) Config() *rest.Config { return m.registration.Load().credential.Config }
 
 // Problem returns why requests to the member fail, nil if they succeed. Only the member's state shows a connection that hangs.
 func (m *Member) Problem() error {

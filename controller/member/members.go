@@ -197,34 +197,34 @@ func (s *Members) refresh(ctx context.Context, left []*Candidate) {
 	for _, r := range s.sources {
 		all = append(all, r.known...)
 	}
-	sources, problems := gather(s.config, all, before, members)
+	registered, problems := gather(s.config, all, before, members)
 	s.report(problems)
-	s.change(ctx, sources)
+	s.change(ctx, registered)
 }
 
-// change connects, replaces and disconnects members to match the sources.
-func (s *Members) change(ctx context.Context, sources map[string]*source) {
+// change connects, replaces and disconnects members to match the registrations.
+func (s *Members) change(ctx context.Context, registered map[string]*registration) {
 	var ended, changed []*Member
 	before, now := *s.members.Load(), map[string]*Member{}
 	for cluster, member := range before {
-		source := sources[cluster]
-		if source == nil || !member.source.Load().keeps(source) {
+		is := registered[cluster]
+		if is == nil || !member.registration.Load().keeps(is) {
 			ended = append(ended, member)
 			member.leave()
 			continue
 		}
-		if !maps.Equal(member.Annotations(), source.candidate.Annotations) {
+		if !maps.Equal(member.Annotations(), is.candidate.Annotations) {
 			changed = append(changed, member)
 		}
-		source.credential, source.unread = member.source.Load().credential, member.source.Load().unread
-		member.source.Store(source)
+		is.credential, is.unread = member.registration.Load().credential, member.registration.Load().unread
+		member.registration.Store(is)
 		now[cluster] = member
 	}
-	for cluster, source := range sources {
+	for cluster, is := range registered {
 		if now[cluster] == nil {
-			now[cluster] = s.join(ctx, source)
+			now[cluster] = s.join(ctx, is)
 			changed = append(changed, now[cluster])
-			klog.FromContext(ctx).Info("Member joined, or has a new credential", "member", cluster, "credential", source.candidate.String())
+			klog.FromContext(ctx).Info("Member joined, or has a new credential", "member", cluster, "credential", is.candidate.String())
 		}
 	}
 	for _, pool := range s.shared {
@@ -253,19 +253,19 @@ func (s *Members) change(ctx context.Context, sources map[string]*source) {
 
 // join returns a new member, which Run reads. Even a cluster with an unusable credential is a member, so its imported endpoints
 // stay.
-func (s *Members) join(ctx context.Context, source *source) *Member {
+func (s *Members) join(ctx context.Context, is *registration) *Member {
 	ctx, end := context.WithCancel(ctx)
-	cluster := source.candidate.Cluster
+	cluster := is.candidate.Cluster
 	m := &Member{
 		Store: limits.NewStore(cluster, s.config.Limits, s.memory, s.config.Local.Imported(cluster)),
 		set:   s, cluster: cluster, problems: map[string]error{}, back: make(chan struct{}, 1),
 	}
-	m.source.Store(source)
+	m.registration.Store(is)
 	m.leave = func() {
 		end()
 		m.Close()
 	}
-	if !source.unread {
+	if !is.unread {
 		s.joined = append(s.joined, func() { m.run(ctx) })
 	}
 	return m

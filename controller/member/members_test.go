@@ -141,11 +141,11 @@ func TestCredentialsChange(t *testing.T) {
 				slices.Sort(got)
 				force := ""
 				for name, text := range kubeconfigs {
-					if text == string(m.source.Load().credential.kubeconfig) && m.Config() != nil {
+					if text == string(m.registration.Load().credential.kubeconfig) && m.Config() != nil {
 						force = name
 					}
 				}
-				if m.source.Load().unread {
+				if m.registration.Load().unread {
 					force += "!"
 				}
 				got = append(got, force, fmt.Sprint(m.CIDRs()))

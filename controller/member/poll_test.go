@@ -91,7 +91,7 @@ func TestMembersOfASource(t *testing.T) {
 				var members []string
 				for _, m := range set.List() {
 					members = append(members, m.Cluster())
-					if m.source.Load().unread {
+					if m.registration.Load().unread {
 						members[len(members)-1] += "!"
 					}
 					if m.Rank() != 0 {

@@ -27,7 +27,7 @@ func (m *Member) renewToken(ctx context.Context) {
 	if m.held() == nil {
 		return
 	}
-	credential := m.source.Load().credential
+	credential := m.registration.Load().credential
 	has, ok := ParseToken(credential.Config.BearerToken)
 	if !ok || !has.renewable() || has.Namespace != credential.Namespace {
 		return

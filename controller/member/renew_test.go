@@ -61,7 +61,7 @@ func (e *exporter) holding(t *testing.T, held *corev1.Secret) *Member {
 	credential, err := ParseKubeconfig(held.Data[KubeconfigKey])
 	must(t, err)
 	m := (&surroundings{}).member(Config{Clock: clock.RealClock{}}, ofSecret(held))
-	m.source.Store(&source{candidate: ofSecret(held), credential: credential})
+	m.registration.Store(&registration{candidate: ofSecret(held), credential: credential})
 	client := &fake.Clientset{}
 	client.AddReactor("create", "serviceaccounts/token", e.createToken)
 	m.core = client.CoreV1()
@@ -151,17 +151,17 @@ func TestNotRenewed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		now := time.Now()
-		for name, change := range map[string]func(*source){
-			"another token":        func(s *source) { s.credential.Config.BearerToken = "secret" },
-			"another namespace":    func(s *source) { s.credential.Namespace = "elsewhere" },
-			"no Secret":            func(s *source) { s.candidate.Object = nil },
-			"a Secret of a source": func(s *source) { s.candidate.Source = "clusterprofile:fleet" },
-			"another Secret":       func(s *source) { s.candidate.Object = &corev1.Secret{} },
+		for name, change := range map[string]func(*registration){
+			"another token":        func(s *registration) { s.credential.Config.BearerToken = "secret" },
+			"another namespace":    func(s *registration) { s.credential.Namespace = "elsewhere" },
+			"no Secret":            func(s *registration) { s.candidate.Object = nil },
+			"a Secret of a source": func(s *registration) { s.candidate.Source = "clusterprofile:fleet" },
+			"another Secret":       func(s *registration) { s.candidate.Object = &corev1.Secret{} },
 		} {
 			token := readerToken(now, time.Hour)
 			e := &exporter{names: map[string]bool{}, using: &token}
 			m := e.holding(t, heldToken(token))
-			change(m.source.Load())
+			change(m.registration.Load())
 			m.renewToken(ctx)
 			if e.asked > 0 {
 				t.Errorf("%s: %d requests", name, e.asked)

@@ -75,7 +75,7 @@ func (s *surroundings) members(config Config) *Members {
 
 // member is the member of a candidate, which is not read.
 func (s *surroundings) member(config Config, by *Candidate) *Member {
-	return s.members(config).join(context.Background(), &source{candidate: by, credential: Credential{Namespace: "clusterset-dns"}})
+	return s.members(config).join(context.Background(), &registration{candidate: by, credential: Credential{Namespace: "clusterset-dns"}})
 }
 
 // west is the member west, whose candidate has no object.

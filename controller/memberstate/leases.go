@@ -193,7 +193,7 @@ func (t *Tracker) recall(now time.Time, cluster string) *Member {
 // memory returns what one leader leaves to the next about a member: its state, its origin, by which the next leader prefers it to
 // another candidate with the same id, and its remembered annotations. The caller holds the lock.
 func (m *Member) memory() map[string]string {
-	candidate := m.source.Candidate()
+	candidate := m.member.Candidate()
 	is := map[string]string{
 		StateAnnotation:               m.Verdict.State.String(),
 		member.HeartbeatUIDAnnotation: m.KnownUID,

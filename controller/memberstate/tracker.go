@@ -75,7 +75,7 @@ type Member struct {
 	// leader: Drained and Properties.
 	Heartbeat member.Heartbeat
 
-	source *member.Member
+	member *member.Member
 	// lacking is how many known services the last list lacked.
 	lacking int
 	// answered is set once a heartbeat arrived since the credential or the annotations changed, and renewTime is when that first
@@ -164,7 +164,7 @@ func (t *Tracker) Track(m *member.Member) {
 			known = t.recall(now, m.Cluster())
 			t.members[m.Cluster()] = known
 		}
-		known.source, known.answered = m, false
+		known.member, known.answered = m, false
 		t.put(now, known)
 	})
 }
@@ -206,7 +206,7 @@ func (t *Tracker) LeaseRead(from *member.Member, is member.Heartbeat, renewed bo
 		if m.Lost.IsZero() {
 			return
 		}
-		if before, lacking := t.compare(cluster, m.source.Services()); !liveness.LostMost(before, before-lacking) {
+		if before, lacking := t.compare(cluster, m.member.Services()); !liveness.LostMost(before, before-lacking) {
 			m.Lost = time.Time{}
 		}
 	})
@@ -242,7 +242,7 @@ func (t *Tracker) offer(m *Member) {
 	if m.properties[scope.NetworkProperty] != t.network {
 		text = m.Heartbeat.ExposedTargets
 	}
-	targets, err := t.DecodeTargets(text, m.source.CIDRs())
+	targets, err := t.DecodeTargets(text, m.member.CIDRs())
 	if err != nil {
 		t.ignored(m, text, "Ignored the probe targets of a member, which is not probed", err)
 	}
@@ -271,7 +271,7 @@ func (t *Tracker) compare(cluster string, services []types.NamespacedName) (befo
 // former connection; from may be nil.
 func (t *Tracker) update(cluster string, from *member.Member, change func(now time.Time, m *Member)) {
 	t.change(func(now time.Time) {
-		if m := t.members[cluster]; m != nil && (from == nil || from == m.source) {
+		if m := t.members[cluster]; m != nil && (from == nil || from == m.member) {
 			change(now, m)
 			t.put(now, m)
 		}
@@ -280,7 +280,7 @@ func (t *Tracker) update(cluster string, from *member.Member, change func(now ti
 
 // put judges the facts of a member. The caller holds the lock.
 func (t *Tracker) put(now time.Time, m *Member) {
-	source, annotations := m.source, m.source.Annotations()
+	annotations := m.member.Annotations()
 	m.Drained = m.Heartbeat.Drained || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
@@ -300,7 +300,7 @@ func (t *Tracker) put(now time.Time, m *Member) {
 		t.changed(is.Cluster)
 	}
 	if is.State != was.State || is.Reason != was.Reason || is.Token != was.Token && is.Token != "" {
-		t.reporter.judged(source, was, is)
+		t.reporter.judged(m.member, was, is)
 	}
 }
 

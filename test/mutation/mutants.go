@@ -96,7 +96,7 @@ var reading = []mutant{
 	at("controller/limits/store.go", "what a restored etcd says again under an old resourceVersion is not seen",
 		`old != nil && old.packed.Equal(is.packed)`,
 		`old != nil && old.packed.GetObjectMeta().GetResourceVersion() == published.ResourceVersion`),
-	at("controller/member/slices.go", "nobody asks whether a list that lacks most exports is to be believed",
+	at("controller/member/publishers.go", "nobody asks whether a list that lacks most exports is to be believed",
 		`m.set.config.Tracker.Listed(m, uid, list.Services(), func() { changed = m.Show(list) })`, `changed = m.Show(list)`),
 	at("controller/member/heartbeat.go", "a Lease that nobody renews any more counts as a heartbeat with each list",
 		`LeaseRead(m, is, renewed)`, `LeaseRead(m, is, renewed || true)`, "TestSilence"),

@@ -8,7 +8,7 @@ var trusting = []mutant{
 		`t.Account == other.Account &&`, ``),
 	at("controller/member/credential.go", "the kubeconfig in a Secret reads a file",
 		`user.TokenFile != "" || `, ``),
-	at("controller/member/source.go", "an empty annotation lifts the restriction of a member to its ranges",
+	at("controller/member/registration.go", "an empty annotation lifts the restriction of a member to its ranges",
 		`if len(cidrs) == 0 {`, `if false {`),
 	at("controller/limits/store.go", "a member exceeds its limits by slices that it breaks, whose copies stay",
 		`	is.least = copies

@@ -29,8 +29,8 @@ const (
 	KubeconfigKey = "kubeconfig"
 )
 
-// A source is a candidate that became a member, with its credential. It is immutable once it is stored in a Member.
-type source struct {
+// A registration is a candidate that became a member, with its credential. It is immutable once it is stored in a Member.
+type registration struct {
 	candidate *Candidate
 	settings
 	credential Credential
@@ -45,10 +45,10 @@ type settings struct {
 	accept *scope.Patterns // nil without the annotation
 }
 
-// keeps reports whether the member keeps its connection, or stays unread, when other replaces s. An unusable credential ends no
+// keeps reports whether the member keeps its connection, or stays unread, when other replaces r. An unusable credential ends no
 // connection.
-func (s *source) keeps(other *source) bool {
-	return other.unread || !s.unread && bytes.Equal(s.credential.kubeconfig, other.credential.kubeconfig)
+func (r *registration) keeps(other *registration) bool {
+	return other.unread || !r.unread && bytes.Equal(r.credential.kubeconfig, other.credential.kubeconfig)
 }
 
 // An AnnotationError reports an annotation with an invalid value.
@@ -68,7 +68,7 @@ func parseCIDRs(annotations map[string]string) ([]netip.Prefix, error) {
 		return nil, nil
 	}
 	var cidrs []netip.Prefix
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ',' || c == ' ' }) {
 		prefix, err := netip.ParsePrefix(word)
 		if err != nil {
 			return nil, &AnnotationError{CIDRsAnnotation, err}
@@ -109,11 +109,11 @@ func (s *Members) Refused() []Problem {
 	return ptr.Deref(s.refused.Load(), nil)
 }
 
-// gather returns the sources of all members, by cluster, and the problems of candidates. A credential with invalid content
+// gather returns the registrations of all members, by cluster, and the problems of candidates. A credential with invalid content
 // still makes its cluster a member; a credential with an invalid id does not. before are the candidates of the last members and
 // connected the current members, both by cluster.
-func gather(config Config, all []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*source, []Problem) {
-	sources := map[string]*source{}
+func gather(config Config, all []*Candidate, before map[string]*Candidate, connected map[string]*Member) (map[string]*registration, []Problem) {
+	registered := map[string]*registration{}
 	var problems []Problem
 	sortByPrecedence(all, before)
 	for _, candidate := range all {
@@ -121,44 +121,44 @@ func gather(config Config, all []*Candidate, before map[string]*Candidate, conne
 			continue // an inventory lists the local cluster, too
 		}
 		problem := Problem{Candidate: candidate, Refused: true}
-		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
+		if problem.Err = admit(config.Cluster, candidate.Cluster, registered); problem.Err != nil {
 			problems = append(problems, problem)
 			continue
 		}
-		if sources[candidate.Cluster], problem.Err = parse(config.Tokens, candidate, connected[candidate.Cluster]); problem.Err != nil {
+		if registered[candidate.Cluster], problem.Err = parse(config.Tokens, candidate, connected[candidate.Cluster]); problem.Err != nil {
 			problems = append(problems, problem)
 		}
 	}
-	return sources, problems
+	return registered, problems
 }
 
-// parse returns the source for a candidate, and its first problem. While an annotation is invalid, the member keeps its
+// parse returns the registration for a candidate, and its first problem. While an annotation is invalid, the member keeps its
 // settings, if it has any, so that a renewed token is used nevertheless.
-func parse(tokens string, candidate *Candidate, member *Member) (s *source, err error) {
-	s = &source{candidate: candidate}
+func parse(tokens string, candidate *Candidate, member *Member) (r *registration, err error) {
+	r = &registration{candidate: candidate}
 	if err = candidate.Err; err == nil {
-		s.credential, err = ParseKubeconfig(candidate.Kubeconfig)
+		r.credential, err = ParseKubeconfig(candidate.Kubeconfig)
 	}
-	if c := s.credential.Config; err == nil && tokens != "" && c.BearerToken == "" && c.Username == "" && len(c.CertData) == 0 {
+	if c := r.credential.Config; err == nil && tokens != "" && c.BearerToken == "" && c.Username == "" && len(c.CertData) == 0 {
 		c.BearerTokenFile = filepath.Join(tokens, candidate.Cluster)
 		if _, err = newHTTPClient(c); err != nil {
 			err = fmt.Errorf("its kubeconfig has no credential, and --member-tokens (value memberTokens of the chart) has no token for it: %w", err)
 		}
 	}
-	s.unread = err != nil
+	r.unread = err != nil
 	var errs [3]error
-	s.cidrs, errs[0] = parseCIDRs(candidate.Annotations)
-	s.rank, errs[1] = ParseRank(candidate.Annotations)
-	s.accept, errs[2] = parseAccept(candidate.Annotations)
+	r.cidrs, errs[0] = parseCIDRs(candidate.Annotations)
+	r.rank, errs[1] = ParseRank(candidate.Annotations)
+	r.accept, errs[2] = parseAccept(candidate.Annotations)
 	if invalid := cmp.Or(errs[:]...); invalid != nil {
 		err = cmp.Or(err, invalid)
-		if known := member != nil && !member.source.Load().unread; known {
-			s.settings = member.source.Load().settings
+		if known := member != nil && !member.registration.Load().unread; known {
+			r.settings = member.registration.Load().settings
 		} else {
-			s.unread = true
+			r.unread = true
 		}
 	}
-	return s, err
+	return r, err
 }
 
 // parseAccept parses the annotation scope.AcceptAnnotation, nil if there is none. If it is invalid, parseAccept returns
@@ -176,15 +176,15 @@ func parseAccept(annotations map[string]string) (*scope.Patterns, error) {
 }
 
 // admit returns an error if a cluster id cannot become a member.
-func admit(own, cluster string, sources map[string]*source) error {
+func admit(own, cluster string, registered map[string]*registration) error {
 	if err := ValidateID(cluster); err != nil {
 		return err
 	}
 	if cluster == own {
 		return fmt.Errorf("cluster id %q is that of this cluster: a member needs an id of its own", cluster)
 	}
-	if sources[cluster] == nil {
+	if registered[cluster] == nil {
 		return nil
 	}
-	return fmt.Errorf("cluster id %s is already that of %s: delete one of the two, or correct its id", cluster, sources[cluster].candidate)
+	return fmt.Errorf("cluster id %s is already that of %s: delete one of the two, or correct its id", cluster, registered[cluster].candidate)
 }

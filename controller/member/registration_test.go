@@ -59,10 +59,10 @@ func TestGather(t *testing.T) {
 			for _, each := range secrets {
 				all = append(all, ofSecret(each))
 			}
-			sources, problems := gather(Config{Cluster: "east"}, all, before, nil)
-			members := slices.Sorted(maps.Keys(sources))
+			registered, problems := gather(Config{Cluster: "east"}, all, before, nil)
+			members := slices.Sorted(maps.Keys(registered))
 			for i, cluster := range members {
-				if sources[cluster].unread {
+				if registered[cluster].unread {
 					members[i] += "!"
 				}
 			}
@@ -95,7 +95,7 @@ func TestSettings(t *testing.T) {
 	confined, err := parse("", candidate("10.3.0.0/16", "5"), nil)
 	must(t, err)
 	known := &Member{}
-	known.source.Store(confined)
+	known.registration.Store(confined)
 	for _, invalid := range []*Candidate{candidate("ten", "5"), candidate("", "5"), candidate("10.4.0.0/16", "V")} {
 		is, err := parse("", invalid, known)
 		if err == nil || is.unread || !slices.Equal(is.cidrs, confined.cidrs) || is.rank != 5 {
@@ -111,7 +111,7 @@ func TestSettings(t *testing.T) {
 func TestTokenFiles(t *testing.T) {
 	tokens := t.TempDir()
 	file := filepath.Join(tokens, "west")
-	of := func(user, tokens string) (*source, error) {
+	of := func(user, tokens string) (*registration, error) {
 		return parse(tokens, &Candidate{Cluster: "west", Kubeconfig: []byte(kubeconfig(user, aServer))}, nil)
 	}
 	if is, err := of("{}", tokens); err == nil || !is.unread || !strings.Contains(err.Error(), "memberTokens") {
