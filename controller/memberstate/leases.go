@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -40,10 +41,9 @@ const (
 	// OriginAnnotation on such a Lease names the object that makes the cluster a member: the source, as in --members-from, or
 	// "-" for Secrets with member.ClusterLabel, and then kind and name.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// leasesEvery is the time between two comparisons of the Leases with the members, and leasesRetry the time after a failure.
-	// leasesTimeout bounds what is written in between.
+	// leasesEvery is the time between two comparisons of the Leases with the members. leasesTimeout bounds what is written in
+	// between.
 	leasesEvery   = time.Second
-	leasesRetry   = 5 * time.Second
 	leasesTimeout = 10 * time.Second
 )
 
@@ -100,49 +100,55 @@ func candidateOf(cluster string, left map[string]string) *member.Candidate {
 func (t *Tracker) keepLeases(ctx context.Context) {
 	t.change(func(time.Time) { clear(t.left) })
 	for failing := false; ; {
-		err, next := t.writeLeases(ctx), leasesEvery
+		err := t.writeLeases(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot write the Leases of the members; retrying")
 		}
-		if failing = err != nil; failing {
-			next = leasesRetry
-		}
+		failing = err != nil
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.clock.After(next):
+		case <-t.clock.After(leasesEvery):
 		}
 	}
 }
 
-// writeLeases writes each Lease that is not as last applied, except those that another writer made before the start.
+// writeLeases writes each Lease that is not as last applied, and another one in each heartbeat interval, in turns: somebody may
+// have changed it, or restored the API server from a backup. It writes none that another writer made before the start. It ends
+// with the first error, and the next call goes on in another order.
 func (t *Tracker) writeLeases(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
 	defer cancel()
-	var errs []error
-	want := t.wanted()
-	for cluster := range t.applied {
-		if want[cluster] != nil || ctx.Err() != nil {
-			continue
+	if now := t.clock.Now(); now.Sub(t.repeated) >= liveness.HeartbeatInterval {
+		t.repeated = now
+		if len(t.turns) == 0 {
+			t.turns = slices.Collect(maps.Keys(t.applied))
 		}
-		if err := t.leases.Delete(ctx, LeasePrefix+cluster, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, err)
-			continue
+		if len(t.turns) > 0 {
+			t.applied[t.turns[0]], t.turns = nil, t.turns[1:]
 		}
-		delete(t.applied, cluster)
 	}
+	want := t.wanted()
 	for cluster, is := range want {
-		if t.foreign[cluster] || reflect.DeepEqual(is, t.applied[cluster]) || ctx.Err() != nil {
+		if t.foreign[cluster] || reflect.DeepEqual(is, t.applied[cluster]) {
 			continue
 		}
 		t.applied[cluster] = nil // whether it is written is not known until the API server answers
 		if _, err := t.leases.Apply(ctx, is, metav1.ApplyOptions{FieldManager: export.Manager, Force: true}); err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
 		t.applied[cluster] = is
 	}
-	return errors.Join(append(errs, ctx.Err())...)
+	for cluster := range t.applied {
+		if want[cluster] != nil {
+			continue
+		}
+		if err := t.leases.Delete(ctx, LeasePrefix+cluster, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		delete(t.applied, cluster)
+	}
+	return nil
 }
 
 // wanted returns the Leases of the members as they should be.

@@ -12,11 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // TestLeases: the next leader knows the origin of each member, the annotations that stay in force, and the time of the first
-// heartbeat. Nothing is written while nothing changes.
+// heartbeat. While nothing changes, one Lease is applied again in each interval.
 func TestLeases(t *testing.T) {
 	client := fake.NewClientset()
 	l := newLookout(t, nil, "west")
@@ -32,8 +33,14 @@ func TestLeases(t *testing.T) {
 		}
 		l.now.Step(time.Second)
 	}
-	if count := len(client.Actions()); count != 2 {
+	if count := len(client.Actions()); count != 3 { // the list, the Lease, and once more
 		t.Errorf("%d requests", count)
+	}
+	// The API server is restored from a backup without it.
+	deleted := client.CoordinationV1().Leases("system").Delete(t.Context(), LeasePrefix+"west", metav1.DeleteOptions{})
+	l.now.Step(liveness.HeartbeatInterval)
+	if err := errors.Join(deleted, l.writeLeases(t.Context())); err != nil {
+		t.Fatal(err)
 	}
 	next := newLookout(t, nil)
 	before, err := next.Recall(t.Context(), client.CoordinationV1(), "system")

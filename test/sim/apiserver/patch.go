@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 )
 
 // patch changes an object with a JSON merge patch (RFC 7386), with a strategic merge patch if the resource is built-in,
@@ -28,12 +27,7 @@ func (s *Server) patch(t *target, body []byte) (_ runtime.Object, failure *apier
 	plain, typed := format{kind: t.kind}, t.kind.empty()
 	_, custom := typed.(*unstructured.Unstructured)
 	if types.PatchType(t.media) == types.ApplyYAMLPatchType {
-		given, err := yaml.YAMLToJSON(body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		body = given
-		id := fmt.Sprint(t.Resource, t.Namespace, t.name)
+		given, id := body, fmt.Sprint(t.Resource, t.Namespace, t.name)
 		defer func() {
 			if failure == nil {
 				s.applied[id] = given
