@@ -89,7 +89,7 @@ func TestProperties(t *testing.T) {
 		l.told = nil
 		l.says("west", says)
 		region("it has none any more", "", "[west]")
-		kept := l.wanted()["west"].Annotations[scope.PropertiesAnnotation]
+		kept := l.wanted()["west"].annotations[scope.PropertiesAnnotation]
 		if known := l.Properties("west") != nil; known != (says != "") || kept != says {
 			t.Errorf("%q: the properties are known: %t, and the Lease has %q", says, known, kept)
 		}

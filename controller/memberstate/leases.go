@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -50,8 +49,11 @@ const (
 // remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
 var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, scope.AcceptAnnotation, AnnotationDrain}
 
-// A lease is the Lease of a member as it is applied.
-type lease = applycoordinationv1.LeaseApplyConfiguration
+// A lease has the parts of a member's Lease that change. It is immutable.
+type lease struct {
+	annotations map[string]string
+	renewTime   *metav1.MicroTime
+}
 
 // Recall lists the Leases, so that each member begins in the state that the previous leader recorded, and makes Run write them.
 // It returns the members of the previous leader, without credentials. It retries until the API server answers or the context
@@ -130,11 +132,16 @@ func (t *Tracker) writeLeases(ctx context.Context) error {
 	}
 	want := t.wanted()
 	for cluster, is := range want {
-		if t.foreign[cluster] || reflect.DeepEqual(is, t.applied[cluster]) {
+		was := t.applied[cluster]
+		if t.foreign[cluster] || was != nil && was.renewTime == is.renewTime && maps.Equal(was.annotations, is.annotations) {
 			continue
 		}
 		t.applied[cluster] = nil // whether it is written is not known until the API server answers
-		if _, err := t.leases.Apply(ctx, is, metav1.ApplyOptions{FieldManager: export.Manager, Force: true}); err != nil {
+		spec := applycoordinationv1.LeaseSpec().WithHolderIdentity(cluster)
+		spec.RenewTime = is.renewTime
+		object := applycoordinationv1.Lease(LeasePrefix+cluster, t.namespace).WithAnnotations(is.annotations).WithSpec(spec).
+			WithLabels(map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager})
+		if _, err := t.leases.Apply(ctx, object, metav1.ApplyOptions{FieldManager: export.Manager, Force: true}); err != nil {
 			return err
 		}
 		t.applied[cluster] = is
@@ -157,10 +164,7 @@ func (t *Tracker) wanted() map[string]*lease {
 	defer t.mu.Unlock()
 	leases := map[string]*lease{}
 	for cluster, m := range t.members {
-		spec := applycoordinationv1.LeaseSpec().WithHolderIdentity(cluster)
-		spec.RenewTime = m.renewTime
-		leases[cluster] = applycoordinationv1.Lease(LeasePrefix+cluster, t.namespace).WithAnnotations(m.memory()).WithSpec(spec).
-			WithLabels(map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager})
+		leases[cluster] = &lease{m.memory(), m.renewTime}
 	}
 	return leases
 }

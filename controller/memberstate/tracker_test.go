@@ -45,7 +45,7 @@ func leaseOf(annotations map[string]string) *coordinationv1.Lease {
 
 // wasLed returns what a leader leaves about west.
 func wasLed(l *lookout) map[string]*coordinationv1.Lease {
-	return map[string]*coordinationv1.Lease{"west": leaseOf(l.wanted()["west"].Annotations)}
+	return map[string]*coordinationv1.Lease{"west": leaseOf(l.wanted()["west"].annotations)}
 }
 
 func newLookout(t testing.TB, left map[string]*coordinationv1.Lease, clusters ...string) *lookout {
