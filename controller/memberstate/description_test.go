@@ -72,13 +72,13 @@ func TestProperties(t *testing.T) {
 		region("another cluster in its place", "eu", "[]")
 	}
 
-	l = newLookout(t, wasLed(l), "north", "west")
+	l = newLookout(t, wasLed(l.wanted()["west"].annotations), "north", "west")
 	l.pass(600, "north")
 	region("after a restart while it is silent", "eu", "[west]")
 	if state := l.Verdict("west").State; state != liveness.Stale {
 		t.Errorf("after a restart, west is %v", state)
 	}
-	silent := newLookout(t, wasLed(l), "west")
+	silent := newLookout(t, wasLed(l.wanted()["west"].annotations), "west")
 	if silent.pass(5, "west"); silent.Properties("west") != nil {
 		t.Error("after a restart, the properties are known of a member that says none any more")
 	}

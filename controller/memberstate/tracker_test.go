@@ -38,14 +38,9 @@ type lookout struct {
 	targets, exposed string
 }
 
-// leaseOf returns a Lease that the previous leader left.
-func leaseOf(annotations map[string]string) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
-}
-
-// wasLed returns what a leader leaves about west.
-func wasLed(l *lookout) map[string]*coordinationv1.Lease {
-	return map[string]*coordinationv1.Lease{"west": leaseOf(l.wanted()["west"].annotations)}
+// wasLed returns what a leader left about west.
+func wasLed(annotations map[string]string) map[string]*coordinationv1.Lease {
+	return map[string]*coordinationv1.Lease{"west": {ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}
 }
 
 func newLookout(t testing.TB, left map[string]*coordinationv1.Lease, clusters ...string) *lookout {
@@ -328,7 +323,7 @@ func TestTrackerKeepsARenamedCluster(t *testing.T) {
 func TestRecalledPath(t *testing.T) {
 	l := newLookout(t, nil)
 	for _, want := range []string{"unknown", "unreachable"} {
-		l.left["west"] = leaseOf(map[string]string{PathAnnotation: "unreachable"})
+		l.left = wasLed(map[string]string{PathAnnotation: "unreachable"})
 		if is := l.recall(l.now.Now(), "west"); is.Path.String() != want {
 			t.Errorf("the path is %s, want %s", is.Path, want)
 		}
