@@ -228,7 +228,7 @@ func (j *Judge) Copies(name string, held map[string][]Endpoint, now time.Time) (
 			if ready = ready || endpoint.Ready; endpoint.Ready && !j.may(of, endpoint.Address, now) {
 				fault("%s has not exported %s for it for %s", cluster, endpoint.Address, j.bound)
 			}
-			j.held[copied{of, endpoint.Address}] = true
+			j.held[copied{of, endpoint.Address}] = j.first(of, endpoint.Address) >= 0 // otherwise it proves nothing
 		}
 	}
 	for _, cluster := range j.clusters {

@@ -136,6 +136,7 @@ func TestJudge(t *testing.T) {
 		{"a copy that should be there", known + "11 east holds west 10.0.0.1", "lost 10.0.0.2 of west"},
 		{"a copy that was there", known + "2 east holds west 10.0.0.1,10.0.0.2\n 3 east holds west 10.0.0.1", "lost 10.0.0.2 of west"},
 		{"a copy that was there before it was not ready", known + "2 east holds west 10.0.0.1,10.0.0.2\n 3 west has 10.0.0.1,10.0.0.2!\n 4 west has 10.0.0.1,10.0.0.2\n 5 east holds west 10.0.0.1", ""},
+		{"a copy that was there, but never ready at its source", "0 west has 10.0.0.1,10.0.0.2!\n 1 east holds west 10.0.0.1,10.0.0.2!\n 2 west withdraws\n 3 west has 10.0.0.1,10.0.0.2\n 3 east holds west 10.0.0.1", ""},
 		{"nothing is ready for long", known + "12 east holds west 10.0.0.1!,10.0.0.2!\n24 east holds west 10.0.0.1!,10.0.0.2!", "nothing is ready here since"},
 		{"nothing is ready for long, with a break", known + "12 east holds west 10.0.0.1!,10.0.0.2!\n 15 east holds west 10.0.0.1,10.0.0.2!\n24 east holds west 10.0.0.1!,10.0.0.2!", ""},
 		{"nothing is ready for long, and nothing can be written", known + "12 cut east east\n 12 east holds west 10.0.0.1!,10.0.0.2!\n24 east holds west 10.0.0.1!,10.0.0.2!", ""},
