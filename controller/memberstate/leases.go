@@ -121,19 +121,17 @@ func (t *Tracker) keepLeases(ctx context.Context) {
 func (t *Tracker) writeLeases(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
 	defer cancel()
-	if now := t.clock.Now(); now.Sub(t.repeated) >= liveness.HeartbeatInterval {
-		t.repeated = now
-		if len(t.turns) == 0 {
-			t.turns = slices.Collect(maps.Keys(t.applied))
-		}
-		if len(t.turns) > 0 {
-			t.applied[t.turns[0]], t.turns = nil, t.turns[1:]
-		}
+	want, again := t.wanted(), ""
+	if len(t.repeat) == 0 {
+		t.repeat = slices.Collect(maps.Keys(want))
 	}
-	want := t.wanted()
+	if now := t.clock.Now(); len(t.repeat) > 0 && now.Sub(t.repeated) >= liveness.HeartbeatInterval {
+		again, t.repeat, t.repeated = t.repeat[0], t.repeat[1:], now
+	}
 	for cluster, is := range want {
 		was := t.applied[cluster]
-		if t.foreign[cluster] || was != nil && was.renewTime == is.renewTime && maps.Equal(was.annotations, is.annotations) {
+		unchanged := was != nil && was.renewTime == is.renewTime && maps.Equal(was.annotations, is.annotations)
+		if t.foreign[cluster] || unchanged && cluster != again {
 			continue
 		}
 		t.applied[cluster] = nil // whether it is written is not known until the API server answers

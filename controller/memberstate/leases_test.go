@@ -21,8 +21,7 @@ import (
 func TestLeases(t *testing.T) {
 	client := fake.NewClientset()
 	l := newLookout(t, nil, "west")
-	_, err := l.Recall(t.Context(), client.CoordinationV1(), "system")
-	if err != nil {
+	if _, err := l.Recall(t.Context(), client.CoordinationV1(), "system"); err != nil {
 		t.Fatal(err)
 	}
 	l.annotate("west", map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"})

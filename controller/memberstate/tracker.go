@@ -65,8 +65,8 @@ type Tracker struct {
 	namespace string
 	applied   map[string]*lease // by member, nil for a Lease of the previous leader
 	foreign   map[string]bool   // the members whose Lease another writer made
-	repeated  time.Time         // when a Lease was last applied that had not changed
-	turns     []string          // the members whose Lease is applied so next
+	repeat    []string          // the members whose Lease is applied next although it has not changed
+	repeated  time.Time         // when that was last done
 }
 
 // A Member has the facts known about one other cluster, and the Verdict on it.
