@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -75,6 +76,9 @@ func invoke(t *testing.T, server string, args ...string) (out, progress string, 
 	err = execute(t.Context(), &options{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", writeKubeconfig(t, server)))
 	return stdout.String(), stderr.String(), err
 }
+
+// failed reports whether a command failed with the exit status 1.
+func failed(err error) bool { return err != nil && !errors.Is(err, errWrong) }
 
 // writeKubeconfig has the contexts east, which is the current one, and west.
 func writeKubeconfig(t *testing.T, server string) (path string) {

@@ -105,10 +105,10 @@ func TestRequestsOfDiagnosticCommandsTimeOut(t *testing.T) {
 
 // TestForbiddenIsNotUnreachable: the output names the missing right, and the Role that grants it.
 func TestForbiddenIsNotUnreachable(t *testing.T) {
-	server := newAPI(t, map[string]string{"GET /api/v1/namespaces/clusterset-dns/pods": ""})
+	kubeconfig := writeKubeconfig(t, newAPI(t, map[string]string{"GET /api/v1/namespaces/clusterset-dns/pods": ""}).URL)
 	for line, exit := range map[string]int{"status": 1, "status -o json": 1, "explain shop/db": 1, "check": 3} {
 		command := exec.CommandContext(t.Context(), os.Args[0])
-		command.Env = append(os.Environ(), asProgram+"="+line+" --kubeconfig "+writeKubeconfig(t, server.URL))
+		command.Env = append(os.Environ(), asProgram+"="+line+" --kubeconfig "+kubeconfig)
 		out, err := command.CombinedOutput()
 		if command.ProcessState.ExitCode() != exit {
 			t.Fatalf("%s: %v\n%s", line, err, out)

@@ -37,10 +37,7 @@ func TestExports(t *testing.T) {
 	} {
 		server := newAPI(t, test.answers)
 		out, _, err := invoke(t, server.URL, strings.Fields(test.line)...)
-		if err != nil {
-			out = fmt.Sprint(out, err)
-		}
-		if !strings.HasPrefix(out, test.want) || (err != nil) != (test.want == lacks) || !slices.Equal(server.seen(), test.asks) {
+		if !strings.HasPrefix(out+fmt.Sprint(err), test.want) || failed(err) != (test.want == lacks) || !slices.Equal(server.seen(), test.asks) {
 			t.Errorf("%s: got %v: %q, and asked %q", test.line, err, out, server.seen())
 		}
 	}

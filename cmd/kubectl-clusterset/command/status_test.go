@@ -61,7 +61,7 @@ func TestWrongControllerIsNotGuessed(t *testing.T) {
 	} {
 		for _, line := range []string{"status", "explain shop/db"} {
 			out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", "east="+address)...)
-			if err == nil || !strings.Contains(out+err.Error(), "does not know the question") ||
+			if !failed(err) || !strings.Contains(out+err.Error(), "does not know the question") ||
 				strings.Contains(out, "no IP yet") {
 				t.Errorf("%s: %s: %v\n%s", name, line, err, out)
 			}
