@@ -24,12 +24,9 @@ import (
 // the same ServiceAccount with the same lifetime. It renews only tokens whose account was made for one reader. A new token
 // changes the Secret, which replaces the connection.
 func (m *Member) renewToken(ctx context.Context) {
-	if m.held() == nil {
-		return
-	}
 	credential := m.registration.Load().credential
 	has, ok := ParseToken(credential.Config.BearerToken)
-	if !ok || !has.renewable() || has.Namespace != credential.Namespace {
+	if !ok || !has.renewable() || has.Namespace != credential.Namespace || m.held() == nil {
 		return
 	}
 	logger, clock := klog.FromContext(ctx), m.set.config.Clock
@@ -48,14 +45,9 @@ func (m *Member) renewToken(ctx context.Context) {
 	}
 }
 
-// held returns the Secret with ClusterLabel that makes the cluster a member, nil for any other candidate: the Secrets of a
-// Source belong to another system.
+// held returns the Secret that makes the cluster a member, nil for any other candidate.
 func (m *Member) held() *corev1.Secret {
-	candidate := m.Candidate()
-	secret, ok := candidate.Object.(*corev1.Secret)
-	if !ok || candidate.Source != "" || secret.Labels[ClusterLabel] != m.cluster {
-		return nil
-	}
+	secret, _ := m.Candidate().Object.(*corev1.Secret)
 	return secret
 }
 
