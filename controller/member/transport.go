@@ -71,6 +71,11 @@ func (d dial) Dial(network, address string) (net.Conn, error) {
 	return d(context.Background(), network, address)
 }
 
+// DialContext implements proxy.ContextDialer. Without it, package proxy may close a connection after its dial has returned.
+func (d dial) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return d(ctx, network, address)
+}
+
 // socks returns a dial through a SOCKS5 proxy, bounded by dialTimeout: http.Transport would wait for the proxy without limit.
 func socks(through *url.URL, direct dial) (dial, error) {
 	dialer, err := socks5.FromURL(through, direct)
