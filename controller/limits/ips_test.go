@@ -11,10 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func named(i int) types.NamespacedName {
-	return types.NamespacedName{Namespace: "demo", Name: fmt.Sprintf("s%05d", i)}
-}
-
 // TestNobodyStarves: in any order of requests and withdrawals, members together never get more than the total, and each
 // can get its reserved part. After a restart, existing imports are admitted in any order, and refused ones stay refused.
 func TestNobodyStarves(t *testing.T) {
@@ -28,7 +24,7 @@ func TestNobodyStarves(t *testing.T) {
 		ips.SetMembers(members)
 		wanted, exists := map[types.NamespacedName][]string{}, map[types.NamespacedName]bool{}
 		for range 600 {
-			service, member := named(random.IntN(300)), members[random.IntN(len(members))]
+			service, member := types.NamespacedName{Namespace: "demo", Name: fmt.Sprint("s", random.IntN(300))}, members[random.IntN(len(members))]
 			before := ips.held[member]
 			switch {
 			case exists[service] && random.IntN(3) == 0:

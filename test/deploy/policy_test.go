@@ -90,14 +90,6 @@ func sliceOf(name string, labels map[string]string) object {
 	return all
 }
 
-func importOfVersion(version string) object {
-	return objectOf("multicluster.x-k8s.io/"+version, "ServiceImport", "web", nil, "spec", map[string]any{"type": "Headless", "ports": []any{}})
-}
-
-func exportOf(version, name string) object {
-	return objectOf("multicluster.x-k8s.io/"+version, "ServiceExport", name, nil, "spec", map[string]any{})
-}
-
 func objectOf(version, kind, name string, labels map[string]string, field string, value any) object {
 	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, field: value}}
 	made.SetName(name)
@@ -204,7 +196,8 @@ func TestWhoWritesObjectsOfTheController(t *testing.T) {
 		{"a copy", namespaces, team, slice, annotate, by("", "create", "update")},
 	}
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
-		what, imported := "an import "+version, importOfVersion(version)
+		what, imported := "an import "+version, objectOf("multicluster.x-k8s.io/"+version, "ServiceImport", "web", nil,
+			"spec", map[string]any{"type": "Headless", "ports": []any{}})
 		attempts = append(attempts,
 			attempt{what, controller, team, imported, annotate, nil},
 			attempt{what, everywhere, team, imported, annotate, nil},
@@ -250,7 +243,7 @@ func TestExportsOfDeniedNamespaces(t *testing.T) {
 	cluster := installed(t)
 	team, denied := namespaceOf(t, cluster, "team-"), namespaceOf(t, cluster, "kube-test-")
 	try := func(ctx context.Context, namespace, version string) error {
-		object := exportOf(version, "web")
+		object := objectOf("multicluster.x-k8s.io/"+version, "ServiceExport", "web", nil, "spec", map[string]any{})
 		_, err := resourceOf(t, object, cluster, user{}, namespace).Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
