@@ -31,11 +31,19 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 )
 
-// TestLargeExportsComeFirst: the first heartbeat of a leader waits for no imports, even if several exports are large.
+// TestLargeExportsComeFirst: the first heartbeat of a leader waits for no imports, even if several exports are large. Large
+// services are reconciled one at a time.
 func TestLargeExportsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestReconciler()
-		r.Observe = func(time.Duration, error) { <-time.After(time.Millisecond) } // each pass takes 1 ms
+		var running atomic.Int32
+		r.Observe = func(time.Duration, error) { // each pass takes 1 ms
+			if running.Add(1) > atOnce+1 {
+				t.Error("two large services are reconciled at once")
+			}
+			<-time.After(time.Millisecond)
+			running.Add(-1)
+		}
 		exports := map[types.NamespacedName]struct{}{}
 		for _, name := range []string{"large-1", "large-2"} {
 			service := types.NamespacedName{Namespace: "demo", Name: name}

@@ -36,7 +36,7 @@ func TestBudgets(t *testing.T) {
 		{"lines of plugin/", lines["plugin"], 4_072},
 		{"lines of controller/", lines["controller"], 13_478},
 		{"lines of cmd/", lines["cmd"], 4_696},
-		{"lines of " + units, lines[units], 44_279},
+		{"lines of " + units, lines[units], 44_276},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_115},
 	} {
