@@ -20,8 +20,8 @@ import (
 )
 
 // patch changes an object with a JSON merge patch (RFC 7386), with a strategic merge patch if the resource is built-in,
-// or with a server-side apply of one manager in JSON, which is modeled as one of these patches that may create the object and, if the
-// resource is built-in, removes what was applied before.
+// or with a server-side apply of one manager in JSON, which is modeled as one of these patches that may create the object and,
+// if the resource is built-in, removes what was applied before.
 func (s *Server) patch(t *target, body []byte) (_ runtime.Object, failure *apierrors.StatusError) {
 	old, missing := s.existing(t)
 	plain, typed := format{kind: t.kind}, t.kind.empty()
