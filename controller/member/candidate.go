@@ -22,8 +22,8 @@ type Candidate struct {
 	Source string
 	// Kind and Name are the kind of an object and its namespace/name.
 	Kind, Name string
-	// Object is the object on which Events are recorded; nil if only the previous leader knew it. Only the candidate for a Secret
-	// with ClusterLabel has a Secret, because its token is renewed. It is shared and must not be changed.
+	// Object is the object on which Events are recorded; nil if only the previous leader knew it. It is shared and must not be
+	// changed.
 	Object runtime.Object
 	// Annotations may contain CIDRsAnnotation, RankAnnotation, scope.AcceptAnnotation and the annotations of memberstate.
 	Annotations map[string]string

@@ -149,7 +149,7 @@ func TestProxyThatTerminatesTLS(t *testing.T) {
 	}
 }
 
-// TestSilentProxy: a request through a proxy that answers nothing fails, so that it is retried.
+// TestSilentProxy: a request through a proxy that answers nothing fails, so that it is retried. Package proxy dials with a context.
 func TestSilentProxy(t *testing.T) {
 	for _, scheme := range []string{"http", "https", "socks5"} {
 		t.Run(scheme, func(t *testing.T) {

@@ -121,11 +121,10 @@ func gather(config Config, all []*Candidate, before map[string]*Candidate, conne
 			continue // an inventory lists the local cluster, too
 		}
 		problem := Problem{Candidate: candidate, Refused: true}
-		if problem.Err = admit(config.Cluster, candidate.Cluster, registered); problem.Err != nil {
-			problems = append(problems, problem)
-			continue
+		if problem.Err = admit(config.Cluster, candidate.Cluster, registered); problem.Err == nil {
+			registered[candidate.Cluster], problem.Err = parse(config.Tokens, candidate, connected[candidate.Cluster])
 		}
-		if registered[candidate.Cluster], problem.Err = parse(config.Tokens, candidate, connected[candidate.Cluster]); problem.Err != nil {
+		if problem.Err != nil {
 			problems = append(problems, problem)
 		}
 	}

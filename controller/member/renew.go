@@ -45,10 +45,13 @@ func (m *Member) renewToken(ctx context.Context) {
 	}
 }
 
-// held returns the Secret that makes the cluster a member, nil for any other candidate.
+// held returns the Secret that makes the cluster a member, nil for a candidate of a Source, whose Secrets belong to another system.
 func (m *Member) held() *corev1.Secret {
-	secret, _ := m.Candidate().Object.(*corev1.Secret)
-	return secret
+	candidate := m.Candidate()
+	if secret, ok := candidate.Object.(*corev1.Secret); ok && candidate.Source == "" {
+		return secret
+	}
+	return nil
 }
 
 // replaceToken requests a token for the account of has, and replaces token with it in the member's Secret.

@@ -145,17 +145,17 @@ func TestTokenOfAnotherAccount(t *testing.T) {
 	})
 }
 
-// TestNotRenewed: tokens of other accounts, or outside of Secrets, cost no request.
+// TestNotRenewed: tokens of other accounts, or in Secrets of another system, cost no request.
 func TestNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		now := time.Now()
 		for name, change := range map[string]func(*registration){
-			"another token":      func(s *registration) { s.credential.Config.BearerToken = "secret" },
-			"another namespace":  func(s *registration) { s.credential.Namespace = "elsewhere" },
-			"no Secret":          func(s *registration) { s.candidate.Object = nil },
-			"object of a source": func(s *registration) { s.candidate.Object = &corev1.ObjectReference{} },
+			"another token":        func(s *registration) { s.credential.Config.BearerToken = "secret" },
+			"another namespace":    func(s *registration) { s.credential.Namespace = "elsewhere" },
+			"no Secret":            func(s *registration) { s.candidate.Object = nil },
+			"a Secret of a source": func(s *registration) { s.candidate.Source = "clusterprofile:fleet" },
 		} {
 			token := readerToken(now, time.Hour)
 			e := &exporter{names: map[string]bool{}, using: &token}

@@ -34,9 +34,9 @@ func TestBudgets(t *testing.T) {
 		is, most int
 	}{
 		{"lines of plugin/", lines["plugin"], 4_072},
-		{"lines of controller/", lines["controller"], 13_478},
+		{"lines of controller/", lines["controller"], 13_480},
 		{"lines of cmd/", lines["cmd"], 4_696},
-		{"lines of " + units, lines[units], 44_276},
+		{"lines of " + units, lines[units], 44_278},
 		{"packages of plugin/, controller/ and cmd/", len(folders), 30},
 		{"words of Markdown", words, 24_115},
 	} {

@@ -36,6 +36,8 @@ var trusting = []mutant{
 		`has.Issued.Add(has.length() / 2)`, `has.Expires`),
 	at("controller/member/token.go", "a reader requests tokens of an account that is not its own",
 		`strings.HasPrefix(t.Account, AccountPrefix) &&`, `strings.HasPrefix(t.Account, "") &&`),
+	at("controller/member/renew.go", "the renewal of tokens writes to the Secret of an inventory",
+		`ok && candidate.Source == ""`, `ok`),
 }
 
 // probing are mistakes in conclusions from probes of the pod network, and in the conditions for the own heartbeat.
